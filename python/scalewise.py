@@ -156,8 +156,8 @@ def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str,
         parameters = all(isinstance(one, torch.nn.Parameter) for one in (parameter, tied))
         if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
-    if plan.plan["shape"].get("blocks") == "listed":  # whose description says what is tied
-        found = {name: value for name, value in found.items() if _memory(value) not in owner}
+    if plan.plan["shape"].get("blocks") == "listed":  # whose description says what is tied, and leaves out what is fixed
+        found = {name: value for name, value in found.items() if _memory(value) not in owner and value.requires_grad}
     unplanned = [name for name in found if plan.leaves_out(name)]
     problems += [f"{name}: not in the plan" for name, parameter in found.items()
                  if name not in unplanned and (parameter.requires_grad or not plan.ignores(name))]
@@ -304,23 +304,24 @@ def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
     return {name: math.sqrt(e["init_variance"]["value"]) * base.get(name, 1.0) for name, e in plan.entries.items()}
 
 
-def _without(keep: Sequence[str], pairs: List[Tuple[Dict[str, Any], torch.Tensor]]) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
-    """Tensors whose names match no pattern."""
+def _planned(plan: Plan, keep: Sequence[str], pairs: List[Tuple[Dict[str, Any], torch.Tensor]]) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
+    """Tensors whose initial values are the plan's: those of names that match no pattern, unless the plan leaves them."""
     unused = [pattern for pattern in keep if not any(fnmatch.fnmatchcase(t["name"], pattern) for t, _ in pairs)]
     fail(f"keep: {shown(pattern)}: expected a pattern of names of the plan's tensors" for pattern in unused)
-    return [(t, p) for t, p in pairs if not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
+    return [(t, p) for t, p in pairs if plan.entries[t["parts"][0]["entry"]]["distribution"] != "own"
+            and not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
 
 
 def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, keep: Sequence[str] = ()) -> None:
-    """Draws every tensor from its planned distribution, in place; rows of padding become zero. Tensors whose names in the
-    plan match a pattern of `keep` stay as they are, such as "*.A_log" of a state-space model.
+    """Draws every tensor from its planned distribution, in place; rows of padding become zero. Vectors whose distribution
+    is "own" stay as they are, and tensors whose names in the plan match a pattern of `keep`, such as "*.norm.weight".
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
     deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the
     seed and its name alone, whatever the layout, the type and the device. They are drawn as float on the CPU and then
     converted. After fully_shard every process draws the same numbers and keeps its own part of them.
     """
-    pairs = _without(keep, _match(model, plan))
+    pairs = _planned(plan, keep, _match(model, plan))
     stds = _deviations(plan, base_std)
     seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
     # A normal's numbers are below 9 of its deviations.
@@ -736,7 +737,7 @@ class Recorder:
         self._layouts: Dict[str, Optional[str]] = {}  # by block, why its order could not be checked, or ""
         self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
-        for tensor, parameter in _without(keep, self._pairs):
+        for tensor, parameter in _planned(plan, keep, self._pairs):
             for part in tensor["parts"]:
                 self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
         owners = [(id(p), (name, module)) for name, module in model.named_modules() for p in module._parameters.values()

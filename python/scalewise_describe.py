@@ -48,8 +48,8 @@ def describe(model: torch.nn.Module, path: Union[None, str, "os.PathLike[str]"] 
     model, and which are tied. Works on the meta device, and inside DistributedDataParallel or torch.compile.
 
     Kinds follow from the types of modules. `kinds` says those of others, by patterns of names: "linear:eoi" for experts,
-    outputs and inputs; letters are i inputs, o outputs, k positions of a kernel, e copies. What nobody says is "other",
-    and needs a role (`plan --role`).
+    outputs and inputs; letters are i inputs, o outputs, k positions of a kernel, e copies. "fixed" leaves out what is never
+    trained. What nobody says is "other": a vector with initial values of its own, or it needs a role (`plan --role`).
     Raises: ValueError naming every parameter that is frozen, has been flattened or is quantized, and patterns without one.
     """
     tensors: List[Dict[str, Any]] = []
@@ -62,13 +62,17 @@ def describe(model: torch.nn.Module, path: Union[None, str, "os.PathLike[str]"] 
             if parameter is None:
                 continue
             name = bare_name(f"{prefix}.{own}" if prefix else own)
-            if not parameter.requires_grad:
-                problems.append(f"{name}: frozen: expected a tensor that is trained (hint: describe the model before it is frozen)")
             kind, axes = _of_module(module, own, parameter)
             for pattern, text in (kinds or {}).items():
                 if fnmatch.fnmatchcase(name, pattern):
                     unused.pop(pattern, None)
                     kind, _, axes = text.partition(":")
+            if (kind == "fixed") == parameter.requires_grad:
+                problems.append(f"{name}: trained: expected a frozen tensor, as its kind is fixed" if parameter.requires_grad else
+                                f"{name}: frozen: expected a tensor that is trained (hint: describe the model before it is frozen; the "
+                                "kind fixed leaves out what is never trained)")
+            if kind == "fixed":
+                continue
             if kind not in _KINDS or len(axes) != parameter.dim() or set(axes) - set("ioke"):
                 problems.append(f"{name}: {shown(kind + ':' + axes)}: expected one of {', '.join(_KINDS)}, a colon, and one of the "
                                 f"letters i, o, k, e for each of {list(parameter.shape)}")

@@ -40,7 +40,7 @@ _FACTOR = {"value": _NOT_NEGATIVE, "formula": str, "latex": str}
 _SYMBOLS = [{"symbol": str, "latex": str, "meaning": str, "value": _REAL}]
 _STACKS = ("none", "main", "encoder", "decoder")
 _REFERENCES, _DECAYS = ("absolute", "base"), ("coupled", "independent", "l2")
-_DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant")
+_DISTRIBUTIONS = ("normal", "truncated_normal", "uniform", "constant", "own")
 # Muon, by the factor by which it multiplies the step of a matrix itself.
 MUON = {"muon-plain": "1", "muon-fan-ratio": "√(fan-out/fan-in)", "muon-original": "√max(1, fan-out/fan-in)",
         "muon-spectral": "√max(fan-in, fan-out)", "muon-match-adamw": "0.2 √max(fan-in, fan-out)"}
@@ -59,7 +59,7 @@ _PLAN_FORM = {
                  "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": "id",
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,
                  **dict.fromkeys(FACTORS, _FACTOR), "source": str, "where": _SYMBOLS}],
-    "extra?": [{"name": str, "group": "id", "rows": str, "columns": str, "fan_in?": str}], "warnings?": [str]}
+    "extra?": [{"name": str, "group": "id", "rows": str, "columns": str, "fan_in?": str, "own_values?": bool}], "warnings?": [str]}
 # A listed model need not say how wide its heads are.
 _LISTED_SHAPE = {"d_model": _SIZE, "*": "scalar"}
 _LISTED_FORM = {**_PLAN_FORM, "shape": _LISTED_SHAPE, "base": _OrNull(_LISTED_SHAPE),
@@ -312,6 +312,7 @@ SITUATIONS = {
     r"(^|\.)_?flat_param(_\d+)?$": "FSDP has made one flat parameter of many: apply the plan before FullyShardedDataParallel, "
                                    "pass it use_orig_params=True for groups, or use fully_shard",
     r"(^|\.)lora_[A-Za-z_]+|(^|\.)base_layer\.": "the model has adapters (LoRA): a plan is for the model without them",
+    r"(^|\.)weight_[gv]$": "the layer has weight_norm: a plan is for weights that are trained themselves",
     r"(^|\.)(qweight|qzeros|g_idx|weight_scale_inv|weight_scale|SCB|absmax|quant_state\S*)$":
         "the model is quantized: a plan is for weights that are trained"}
 

@@ -191,6 +191,23 @@ TEST_CASE("A described model that trains as planned passes, and mistakes fail wi
   smaller[{Signal::value, "blocks.0.up"}] = {{0, -0.5}};
   CHECK(report(smaller, family).verdict == check::Verdict::fail);
 
+  // Where the plan has taken it for one, its updates are as those of a hidden matrix, and smaller initial values are planned.
+  const auto output = family_of(adamw, {{"*.up", GivenRole::output}});
+  smaller[{Signal::parameter, "blocks.0.up"}][0] = -1;
+  const check::Report taken = report(smaller, output);
+  CHECK(taken.verdict == check::Verdict::fail);
+  CHECK(taken.cause == check::Cause::mistake);
+  CHECK_THAT(taken.diagnosis,
+             ContainsSubstring("blocks.0.up (value) -0.") &&
+                 ContainsSubstring("its tensor has an output's role, though its outputs grow"));
+  // Where that is not seen, as there are other terms, the plan's own numbers keep the verdict open.
+  smaller[{Signal::value, "blocks.0.up"}] = {{0, 0}};
+  const check::Report unseen = report(smaller, output);
+  CHECK(unseen.verdict == check::Verdict::inconclusive);
+  CHECK(unseen.undecided ==
+        std::vector<std::string>{"blocks.0.up: its tensor has an output's role, though its outputs "
+                                 "grow; by the plan they begin as -0.50 of the width"});
+
   Slopes lost = as_planned();
   lost[{Signal::change, "blocks.0.up"}] = {{1, -0.8}, {2, -0.8}};
   CHECK(report(lost, family).verdict == check::Verdict::fail);

@@ -339,16 +339,30 @@ def relu_correlation(r):
     return r / 2 + sqrt(1 - r * r) / pi + r * asin(r) / pi
 
 
-def token_correlation(c, t):
-    """r before the attention of layer l: Kedia et al. 2024, appendices B and M."""
+def correlation_after(c, layers, depth, memory=None):
+    """r after some layers of a stack: Kedia et al. 2024, appendices B and M, as covariance over variance. `memory` is that of
+    what cross attention reads."""
     keep = 1 - c.params["dropout"]
-    depth = c.s.layers(t.stack)
     branch = c.get("k", 2) / depth ** c.get("a", 1)
-    r = c.params["input_correlation"] * keep
-    for _ in range(1, t.layer):
-        r = (1 - branch) * r + branch * keep
-        r = (1 - branch) * r + branch * keep * relu_correlation(r)
-    return r
+    skip = 1 if c.get("unit_skip", 0) else 1 - branch
+    variance = c.get("input_variance", 1)
+    covariance = c.params["input_correlation"] * keep * variance
+    for _ in range(layers):
+        for size in (1, memory * variance / covariance) if memory else (1,):
+            variance = skip * variance + branch * size
+            covariance = skip * covariance + branch * keep * size
+        covariance = skip * covariance + branch * keep * relu_correlation(covariance / variance)
+        variance = skip * variance + branch
+    return covariance / variance
+
+
+def token_correlation(c, t):
+    """r before the attention of layer l."""
+    memory = None
+    if c.get("cross_attention", 0) and t.stack == "decoder":
+        depth = c.s.layers("encoder")
+        memory = correlation_after(c, depth, depth)
+    return correlation_after(c, t.layer - 1, c.s.layers(t.stack), memory)
 
 
 def deep_scale_lm(c, t, correlation=token_correlation):
@@ -582,7 +596,7 @@ def residual(c, stack):
         return deep_norm_numbers(c, stack)[0], 1
     if c.rule in ("deep-scale-lm", "deep-scale-lm-simple"):
         branch = c.get("k", 2) / c.s.layers(stack) ** c.get("a", 1)
-        return sqrt(1 - branch), sqrt(branch)
+        return 1 if c.get("unit_skip", 0) else sqrt(1 - branch), sqrt(branch)
     if c.rule in ("complete-p", "depth-mup"):
         alpha = 0.5 if c.rule == "depth-mup" else c.get("alpha", 1)
         return 1, c.m_depth(stack) ** -alpha
@@ -651,6 +665,9 @@ def cases():
                        dict(embedding_tables=1), dict(a=1.5), dict(k=0.5, a=2, dropout=0.5)):
             yield Case(rule, "adamw", dict(GPT, depth=10), **{**of_text, **params})
         yield Case(rule, "adamw", dict(VIT, depth=6), **{**of_images, "input_correlation": 0.1})
+    for params in (dict(unit_skip=1), dict(unit_skip=1, k=20), dict(unit_skip=1, input_variance=2.2)):
+        yield Case("deep-scale-lm", "adamw", dict(GPT, depth=6), **of_text, **params)
+    yield Case("deep-scale-lm", "adamw", dict(BART, encoder_depth=4), **of_text, cross_attention=1)
     for rule in ("neural-tangent", "meta-principled"):
         for optimizer in ("sgd", "adamw"):
             for shape in (LLAMA, VIT):

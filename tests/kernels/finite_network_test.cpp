@@ -55,6 +55,17 @@ std::vector<std::vector<Layer>> trained_stacks() {
       {Convolution{1.3, 0.4}, Nonlinearity{Function::erf}, LocalAveragePool{}, Flatten{}, dense}};
 }
 
+TEST_CASE("A norm leaves heads that attend to nothing at zero") {
+  SelfAttention relu;  // of negative scores alone: one row in sixteen
+  relu.scores = SelfAttention::ScoreScale::over_root_d;
+  relu.weights = SelfAttention::WeightFunction::relu;
+  relu.norm_heads = true;
+  FiniteNetwork network({relu, Flatten{}, Dense{1, 0}}, 3, 4, {6, 8, 3, 2}, 1);
+  const std::vector<Matrix<>> inputs = trained_inputs();
+  CHECK(network.outputs(inputs).allFinite());
+  CHECK(network.kernels(inputs).ntk.allFinite());
+}
+
 TEST_CASE("A small step moves outputs by the tangent kernel") {
   // f(θ - γ∇) - f(θ) = -γ Θ (f - y) + O(γ²). Relative to the first term the second is γ times a curvature:
   // at most 6e-4 over these stacks and 20 seeds.

@@ -63,6 +63,18 @@ struct EachKind : torch::nn::Module {
   }
 };
 
+/// Positions that are never trained, and the gain of a branch in a bare parameter.
+struct OwnValues : torch::nn::Module {
+  explicit OwnValues(std::int64_t width) {
+    positions = register_parameter("positions", at::ones({1, 4, width}), /*requires_grad=*/false);
+    gamma = register_parameter("gamma", at::full({width}, 0.1));
+    in = register_module("in", torch::nn::Linear(3, width));
+    out = register_module("out", torch::nn::Linear(width, 2));
+  }
+  at::Tensor positions, gamma;
+  torch::nn::Linear in{nullptr}, out{nullptr};
+};
+
 const std::vector<libtorch::GivenKind> kinds{{"experts", "linear:eoi"}};
 
 std::string refusal(const torch::nn::Module& module,
@@ -140,6 +152,28 @@ TEST_CASE("A module that two descriptions describe is filled and grouped by its 
   CHECK(error_message<std::invalid_argument>([&] {
           libtorch::initialize(planned, 1, 0.02, {"*.A_log"});
         }) == "keep = *.A_log: expected a pattern of names of the plan's tensors");
+}
+
+TEST_CASE("Values of a module's own stay, and what is never trained is left out") {
+  const std::vector<libtorch::GivenKind> given{{"positions", "fixed"}};
+  OwnValues model(16);
+  const DescribedModel described =
+      from_descriptions(libtorch::describe(model, given), libtorch::describe(OwnValues(4), given));
+  libtorch::PlannedModule planned = libtorch::plan_module(model, plan_of(described));
+  libtorch::initialize(planned, 1, 0.02);
+  CHECK(at::equal(model.gamma, at::full({16}, 0.1)));
+  CHECK(at::equal(model.positions, at::ones({1, 4, 16})));
+  CHECK(at::equal(model.in->bias, at::zeros({16})));
+  std::size_t grouped = 0;
+  for (const auto& group : libtorch::param_groups(planned, torch::optim::AdamWOptions(1e-2)))
+    grouped += group.params().size();
+  CHECK(grouped == 5);
+  CHECK_THAT(refusal(model, {{"positions", "fixed"}, {"gamma", "fixed"}}),
+             ContainsSubstring("gamma: trained: expected a frozen tensor, as its kind is fixed"));
+  model.positions.set_requires_grad(true);
+  CHECK_THAT(error_message<std::invalid_argument>(
+                 [&] { static_cast<void>(libtorch::plan_module(model, plan_of(described))); }),
+             ContainsSubstring("positions: not in the plan"));
 }
 
 TEST_CASE("A module that is not the described one is refused, tensor by tensor") {

@@ -26,7 +26,8 @@ using namespace scalewise::test;
 
 /// Of another base in depth and in the size of heads as well.
 Plan fold_plan(const std::string& rule, const Optimizer& optimizer, bool tied,
-               DecayForm decay = DecayForm::coupled, const std::vector<Parameter>& constants = {}) {
+               DecayForm decay = DecayForm::coupled, const std::vector<Parameter>& constants = {},
+               const std::vector<Parameter>& parameters = {}) {
   Shape base = trained_base(tied);
   base.depth = 3;
   base.heads = 2;
@@ -34,6 +35,7 @@ Plan fold_plan(const std::string& rule, const Optimizer& optimizer, bool tied,
                           .base = base,
                           .optimizer = optimizer,
                           .decay = decay,
+                          .parameters = parameters,
                           .constants = constants});
 }
 
@@ -114,13 +116,27 @@ TEST_CASE("Constants of the base are folded and become multipliers as all factor
       {"hidden.std", 1.3},     {"vector.rate", 2},      {"hidden.decay", 0.5},
       {"key.multiplier", 1.2}, {"embedding.std", 1.5},  {"logits", 1.8},
       {"scores", 1.5},         {"branches", 0.65},      {"embedding.multiplier", 3}};
-  for (const bool tied : {false, true}) {
-    const char* rule = tied ? "complete-p" : "maximal-update";
-    INFO(rule);
-    const Plan plan = fold_plan(rule, adamw, tied, DecayForm::coupled, constants);
+  struct Trained {
+    std::string rule;
+    Optimizer optimizer = adamw;
+    std::vector<Parameter> parameters = {};
+    bool tied = false;
+  };
+  for (const Trained& t :
+       {Trained{"complete-p", adamw, {}, true}, Trained{"depth-mup"},
+        Trained{"neural-tangent", adamw, {}, true}, Trained{"standard"},
+        Trained{"maximal-update", adamw, {{"table", 3}}, true}, Trained{"maximal-update"},
+        Trained{"maximal-update", adamw, {{"table", 9}}, true}, Trained{"maximal-update", sgd},
+        Trained{"maximal-update", sgd, {{"table", 9}}}}) {
+    INFO(t.rule << " " << t.optimizer.name << (t.tied ? ", tied" : ""));
+    const auto plan_of = [&](DecayForm form, const std::vector<Parameter>& some) {
+      return fold_plan(t.rule, t.optimizer, t.tied, form, some, t.parameters);
+    };
+    const Plan plan = plan_of(DecayForm::coupled, constants);
     const std::vector<double> expected = fold_losses(plan);
-    CHECK(largest_difference(fold_losses(fold_plan(rule, adamw, tied)), expected) > 0.01);
-    const Plan independent = fold_plan(rule, adamw, tied, DecayForm::independent, constants);
+    const Plan without = plan_of(DecayForm::coupled, {});
+    CHECK(largest_difference(fold_losses(without), expected) > 0.01);
+    const Plan independent = plan_of(DecayForm::independent, constants);
     for (const Plan& other : {independent, fold(plan).plan, single_rate(plan).plan,
                               fold(single_rate(independent).plan).plan}) {
       CHECK(largest_difference(fold_losses(other), expected) <= accepted_difference);

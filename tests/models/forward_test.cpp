@@ -34,12 +34,14 @@ class Reference {
     Matrix<double> x;
     if (s_.input == Input::patch) {
       x = reference::linear(batch.patches, acting("patch_embedding"), acting_or_none("patch_bias"));
+      if (has("class_token")) x = with_class_token(x);
       add_positions(x, "position_embedding");
       x = stack(x, Stack::main, nullptr);
       const Index tokens = x.rows() / size_;
       Matrix<double> pooled(size_, s_.d_model);
       for (Index b = 0; b < size_; ++b) {
         pooled.row(b) = x.middleRows(b * tokens, tokens).colwise().mean();
+        if (has("class_token")) pooled.row(b) = x.row(b * tokens);
       }
       x = pooled;
     } else if (s_.encoder_depth > 0) {
@@ -77,6 +79,17 @@ class Reference {
   }
   Matrix<double> acting_or_none(const std::string& name) {
     return has(name) ? acting(name) : Matrix<double>();
+  }
+
+  /// The class token before the patches of each image.
+  Matrix<double> with_class_token(const Matrix<double>& x) {
+    const Index patches = x.rows() / size_;
+    Matrix<double> all(x.rows() + size_, x.cols());
+    for (Index b = 0; b < size_; ++b) {
+      all.middleRows(b * (patches + 1), patches + 1) << acting("class_token"),
+          x.middleRows(b * patches, patches);
+    }
+    return all;
   }
 
   void add_positions(Matrix<double>& x, const std::string& name) {
@@ -442,7 +455,11 @@ TEST_CASE("A patch model computes its equations") {
   s.patch_dim = 10;
   s.classes = 9;
   check_forward("layer-scale", s, {.causal = false});
+  s.class_token = true;
+  check_forward("neural-tangent", s, {.causal = false});
   s.biases = false;
+  check_forward("layer-scale", s, {.causal = false, .rotary = true});
+  s.class_token = false;
   check_forward("rezero", s, {.placement = NormPlacement::post, .norm = Norm::rms});
 }
 

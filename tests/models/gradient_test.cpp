@@ -343,6 +343,16 @@ TEST_CASE("Gradients are right for a patch model with one gain per branch and no
                        {.placement = NormPlacement::post, .activation = Activation::silu});
 }
 
+TEST_CASE("Gradients are right for a patch model with a class token") {
+  Shape s = patch_shape();
+  s.class_token = true;
+  const Plan plan = make_plan("neural-tangent", {.model = s});
+  REQUIRE(plan.at("class_token").rows == s.d_model);
+  check_every_gradient(plan, {.causal = false});
+  s.biases = false;
+  check_every_gradient(scrambled(make_plan("layer-scale", {.model = s})), {.causal = false});
+}
+
 TEST_CASE("Gradients are right for weighted residual connections at depth three") {
   Shape s = token_shape();
   s.depth = 3;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Logits of words of the input under a tied head, and the kernel between them: means over reference transformers of
+// Logits of words of the input under a tied head, and the kernels between them: means over reference transformers of
 // width 128, against the effective theory.
 
 #include <cmath>
@@ -21,6 +21,7 @@ using namespace scalewise;
 using Eigen::Index;
 
 constexpr int contact_networks = 80;
+constexpr int contact_draws = 5000;  // of logits alone
 constexpr double contact_width = 128;
 const std::vector<int> contact_words{3, 1, 2};
 
@@ -100,6 +101,51 @@ TEST_CASE("Under a tied head the input's own words have the logits of the effect
       check_contact_mean(own[static_cast<std::size_t>(a)],
                          contact.own_logit[static_cast<std::size_t>(a)]);
       check_contact_mean(exchanged[static_cast<std::size_t>(a)], contact.exchanged(a, (a + 1) % 3));
+    }
+  }
+}
+
+TEST_CASE("Under a tied head the input's own words have the kernels of the effective theory") {
+  for (const double s : {0.0, 1.0}) {
+    const Plan plan = contact_plan(s);
+    const kernels::EffectiveScales all = kernels::effective_scales(plan, s, 1e-5);
+    kernels::EffectiveScales scales = all;  // with the rate of the words alone
+    for (kernels::GroupScale* of :
+         {&scales.position_embedding, &scales.query, &scales.key, &scales.value,
+          &scales.attention_output, &scales.mlp_up, &scales.mlp_down, &scales.head}) {
+      of->rate = 0;
+    }
+    const kernels::TiedContact contact = kernels::tied_contact(
+        stream_kernel(scales), scales, contact_width, std::pow(contact_width, -s));
+    nn::Transformer<double> model(plan, {});
+    nn::Batch<double> batch;
+    batch.size = 1;
+    batch.tokens = batch.targets = contact_words;
+    const auto word = [](Index a) { return contact_words[static_cast<std::size_t>(a)]; };
+    std::vector<std::vector<double>> squares(3), products(3), own(3);
+    for (int seed = 0; seed < contact_draws; ++seed) {
+      initialize(model.parameters(), plan, static_cast<std::uint64_t>(seed));
+      model.loss(batch);
+      for (Index a = 0; a < 3; ++a) {
+        const Index b = (a + 1) % 3;
+        const auto z = [&](Index row, Index of) { return model.logits()(row, word(of)); };
+        const double off = z(a, a) - contact.own_logit[static_cast<std::size_t>(a)];
+        squares[static_cast<std::size_t>(a)].push_back(off * off);
+        products[static_cast<std::size_t>(a)].push_back(z(a, b) * z(b, a));
+      }
+      if (seed >= contact_networks) continue;
+      for (Index a = 0; a < 3; ++a) {
+        experiment::logit_gradient(model, batch, a, word(a));
+        own[static_cast<std::size_t>(a)].push_back(plan.entries[0].learning_rate.value *
+                                                   model.parameters().gradient(0).squaredNorm());
+      }
+    }
+    for (Index a = 0; a < 3; ++a) {
+      INFO("s = " << s << ", token " << a);
+      const auto at = static_cast<std::size_t>(a);
+      check_contact_mean(squares[at], contact.own_variance[at]);
+      check_contact_mean(products[at], contact.exchanged_nngp(a, (a + 1) % 3));
+      check_contact_mean(own[at], contact.own_ntk[at]);
     }
   }
 }

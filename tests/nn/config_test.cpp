@@ -47,6 +47,16 @@ TEST_CASE("Caps that are no numbers, and parallel branches where there are none,
                           resolved(test::token_shape())));
 }
 
+TEST_CASE("A class token that would see no patch is refused") {
+  Shape shape = test::patch_shape();
+  shape.class_token = true;
+  const auto refusal = [&](bool causal) {
+    return test::error_message([&] { nn::check({.causal = causal}, resolved(shape)); });
+  };
+  CHECK(refusal(true) == "causal = true: expected false where a class token comes first");
+  CHECK(refusal(false) == "no error");
+}
+
 TEST_CASE("A single expert whose weight is 1, whatever its router says, is refused") {
   const auto refusal = [](long experts, long active, nn::Gates gates) {
     Shape shape = test::token_shape();

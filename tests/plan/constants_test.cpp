@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Constants that were tuned on the base, in the tables of several rules, typed from the papers and multiplied by hand.
-// tests/models/fold_test.cpp trains with them.
+// Constants that were tuned on the base: what they do, and which are refused. constants_tables_test.cpp has the tables of
+// all rules, and tests/models/fold_test.cpp trains with them.
 
 #include "scalewise/plan/constants.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "scalewise/io/plan_json.hpp"
+#include "scalewise/io/plan_table.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
@@ -73,161 +75,6 @@ const Constants every_kind{{"rate", 0.003},
                            {"scores", 1.5},
                            {"branches", 0.65}};
 
-// Their symbols, typed once more: equal to those of a plan by their text.
-constexpr Symbol letter(const char* text) { return {text, "", text, "", ""}; }
-constexpr Symbol all_rate = letter("c_rate"), embedding_rate = letter("c_embedding.rate"),
-                 hidden_rate = letter("c_hidden.rate"), query_rate = letter("c_query.rate"),
-                 vector_rate = letter("c_vector.rate"), embedding_std = letter("c_embedding.std"),
-                 hidden_std = letter("c_hidden.std"), output_std = letter("c_output.std"),
-                 embedding_by = letter("c_embedding.multiplier"),
-                 query_by = letter("c_query.multiplier"), down_by = letter("c_mlp_down.multiplier"),
-                 output_by = letter("c_output.multiplier"), all_decay = letter("c_decay"),
-                 hidden_decay = letter("c_hidden.decay"), logits = letter("c_logits"),
-                 scores = letter("c_scores"), branches = letter("c_branches");
-constexpr Scaling r{all_rate}, er{embedding_rate}, hr{hidden_rate}, qr{query_rate}, vr{vector_rate},
-    es{embedding_std}, hs{hidden_std}, os{output_std}, em{embedding_by}, qm{query_by}, dm{down_by},
-    om{output_by}, d{all_decay}, hd{hidden_decay}, z{logits}, a{scores}, b{branches};
-
-using namespace scalewise::symbols;
-constexpr Scaling m_F = ratio(F);
-
-/// One row of a table of a rule, with constants: variance, multiplier, rate, coupled decay.
-struct ConstantsRow {
-  const char* name;
-  Scaling variance, multiplier, rate, decay;
-};
-
-struct ConstantsTable {
-  std::string rule;
-  Parameter parameter;  // none without a name
-  Optimizer optimizer;
-  std::vector<ConstantsRow> rows;
-  Scaling logits, embedding, scores, branch;  // of the model
-};
-
-// Tables 3, 8 and 9 of arXiv:2203.03466v2 (decay: 1 in the independent form); Table 1 of arXiv:2505.01618 at alpha 1 and
-// 1/2; (1.25) to (1.116) of arXiv:2304.02034; LeCun's initialization.
-std::vector<ConstantsTable> constants_tables() {
-  const Scaling mu = a / sqrt(C * m_C), plain = a / sqrt(C);
-  const auto hidden = [](const Scaling& q, const Scaling& down) {
-    return std::vector<ConstantsRow>{
-        {"layer.0.query", hs * hs / m_N, qm, r * hr * qr * q / m_N, d * hd * m_N / q},
-        {"layer.1.mlp_down", hs * hs / m_F, dm, r * hr * down / m_F, d * hd * m_F / down}};
-  };
-  const auto with = [](std::vector<ConstantsRow> rows, std::vector<ConstantsRow> others) {
-    rows.insert(rows.end(), others.begin(), others.end());
-    return rows;
-  };
-  const Scaling root = sqrt(m_N), n_root = n * sqrt(n), F_root = M * n * sqrt(n);
-  return {
-      {"maximal-update",
-       {"table", 3},
-       adamw,
-       with(hidden(1, 1), {{"token_embedding", es * es, em, r * er, d},
-                           {"head", os * os / (m_N * m_N), om, r / m_N, d * m_N},
-                           {"final_norm_gain", 0, 1, r * vr, d}}),
-       z * om,
-       em,
-       mu,
-       b},
-      {"maximal-update",
-       {"table", 8},
-       adamw,
-       with(hidden(1, 1), {{"token_embedding", es * es, em, r * er, d},
-                           {"head", os * os, om / m_N, r, d},
-                           {"final_norm_gain", 0, 1, r * vr, d}}),
-       z * om / m_N,
-       em,
-       mu,
-       b},
-      {"maximal-update",
-       {"table", 9},
-       adamw,
-       with(hidden(1, 1), {{"token_embedding", es * es / m_N, em * root, r * er / root, d * root},
-                           {"head", os * os / m_N, om / root, r / root, d * root},
-                           {"final_norm_gain", 0, root, r * vr / root, d * root}}),
-       z * om / root,
-       em * root,
-       mu,
-       b},
-      {"maximal-update",
-       {"table", 3},
-       sgd,
-       with(hidden(m_N, m_N), {{"token_embedding", es * es, em, r * er * m_N, d / m_N},
-                               {"head", os * os / (m_N * m_N), om, r / m_N, d * m_N},
-                               {"final_norm_gain", 0, 1, r * vr * m_N, d / m_N}}),
-       z * om,
-       em,
-       mu,
-       b},
-      {"maximal-update",
-       {"table", 8},
-       sgd,
-       with(hidden(m_N, m_N), {{"token_embedding", es * es, em, r * er * m_N, d / m_N},
-                               {"head", os * os, om / m_N, r * m_N, d / m_N},
-                               {"final_norm_gain", 0, 1, r * vr * m_N, d / m_N}}),
-       z * om / m_N,
-       em,
-       mu,
-       b},
-      {"maximal-update",
-       {"table", 9},
-       sgd,
-       with(hidden(m_N, m_N), {{"token_embedding", es * es / m_N, em * root, r * er, d},
-                               {"head", os * os / m_N, om / root, r, d},
-                               {"final_norm_gain", 0, root, r * vr, d}}),
-       z * om / root,
-       em * root,
-       mu,
-       b},
-      {"complete-p",
-       {},
-       adamw,
-       with(hidden(1, 1), {{"token_embedding", es * es, em, r * er, d},
-                           {"head", os * os, om / m_N, r, d},
-                           {"final_norm_gain", 0, 1, r * vr, 0}}),
-       z * om / m_N,
-       em,
-       mu,
-       b / m_L},
-      {"depth-mup",
-       {},
-       adamw,
-       {{"layer.0.query", hs * hs / m_N, qm, r * hr * qr / (m_N * sqrt(m_L)), d * hd * m_N},
-        {"layer.1.mlp_down", hs * hs / m_F, dm, r * hr / (m_F * sqrt(m_L)), d * hd * m_F},
-        {"token_embedding", es * es, em, r * er, d},
-        {"head", os * os, om / m_N, r, d},
-        {"final_norm_gain", 0, 1, r * vr, 0}},
-       z * om / m_N,
-       em,
-       mu,
-       b / sqrt(m_L)},
-      {"neural-tangent",
-       {},
-       adamw,
-       {{"layer.0.query", hs * hs / n, qm, r * hr * qr / n_root, d * hd * n_root},
-        {"layer.1.mlp_down", hs * hs / (M * n), dm, r * hr / F_root, d * hd * F_root},
-        {"token_embedding", es * es, em, r * er / sqrt(n), d * sqrt(n)},
-        {"head", os * os / n, om, r / (n * sqrt(n_out)), d * n * sqrt(n_out)},
-        {"final_norm_gain", 0, 1, r * vr / sqrt(n), d * sqrt(n)}},
-       z * om,
-       em,
-       plain,
-       b},
-      {"standard",
-       {},
-       adamw,
-       {{"layer.0.query", hs * hs / n, qm, r * hr * qr, d * hd},
-        {"layer.1.mlp_down", hs * hs / F, dm, r * hr, d * hd},
-        {"token_embedding", es * es, em, r * er, d},
-        {"head", os * os / n, om, r, d},
-        {"final_norm_gain", 0, 1, r * vr, d}},
-       z * om,
-       em,
-       plain,
-       b}};
-}
-
 Shape nanogpt_at(long width) {
   Shape s;
   s.d_model = width;
@@ -266,36 +113,6 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-TEST_CASE("Constants multiply the cells of a rule's table", "[constants]") {
-  for (const ConstantsTable& table : constants_tables()) {
-    const Plan plan = make_plan(
-        table.rule,
-        {.model = constants_shape(),
-         .base = constants_base(),
-         .optimizer = table.optimizer,
-         .parameters = table.parameter.name.empty() ? Constants{} : Constants{table.parameter},
-         .constants = every_kind});
-    INFO(table.rule << " " << table.parameter.value << " " << table.optimizer.name);
-    CHECK(plan.constants == every_kind);
-    CHECK(plan.model.logit_multiplier.scaling == table.logits);
-    CHECK(plan.model.embedding_multiplier.scaling == table.embedding);
-    CHECK(plan.model.attention_scale.scaling == table.scores);
-    for (const Residual& residual : plan.model.residuals) {
-      CHECK(residual.branch.scaling == table.branch);
-      CHECK(residual.skip.scaling == Scaling(1));
-    }
-    for (const ConstantsRow& row : table.rows) {
-      const Entry& entry = plan.at(row.name);
-      INFO(row.name);
-      CHECK(entry.init_variance.scaling == row.variance);
-      CHECK(entry.multiplier.scaling == row.multiplier);
-      CHECK(entry.learning_rate.scaling == row.rate);
-      CHECK(entry.weight_decay.scaling == row.decay);
-    }
-    CHECK(test::formula_problem(plan) == "");  // values are those of the formulas
-  }
-}
 
 TEST_CASE("The constants of a tuned nanoGPT are carried to eight times the width", "[constants]") {
   const Plan plan = tuned_nanogpt();
@@ -344,6 +161,30 @@ TEST_CASE("Plans with constants are read back, whatever is done with them", "[co
   CHECK(constants_plan("complete-p", {{"logits", 1}}).entries == without.entries);
 }
 
+TEST_CASE("Records of the base are kept, and change no number", "[constants]") {
+  const Constants records{{"batch", 16}, {"warmup", 30}};
+  for (const Constants& others : {Constants{}, every_kind}) {
+    Constants all = others;
+    all.insert(all.begin(), records.begin(), records.end());
+    const Plan without = constants_plan("complete-p", others);
+    Plan plan = constants_plan("complete-p", all);
+    CHECK(plan.constants == all);
+    CHECK(read_plan(to_json(plan).dump()) == plan);
+    CHECK(fold(plan).plan.constants == all);
+    const std::vector<std::string> lines = legend({plan});
+    CHECK(std::count(lines.begin(), lines.end(), "batch = 16 (of the base, a record)") == 1);
+    CHECK(std::count(lines.begin(), lines.end(), "warmup = 30 (of the base, a record)") == 1);
+    plan.constants = others;
+    CHECK(plan == without);
+  }
+  CHECK(contains(refusal({{"batch", 16},
+                          {"hidden.multiplier", 4},
+                          {"hidden.std", 0.25},
+                          {"hidden.rate", 0.25},
+                          {"hidden.decay", 4}}),
+                 "constants = hidden.multiplier=4"));
+}
+
 TEST_CASE("A rate takes the decay along in either form of it", "[constants]") {
   for (const char* rule : {"maximal-update", "complete-p"}) {
     const auto by_form = [&](DecayForm form) {
@@ -362,8 +203,8 @@ TEST_CASE("A constant that is none, or no number, or of nothing is refused", "[c
   CHECK(
       refusal({{"embeding.rate", 2}}) ==
       "constant = embeding.rate: expected logits, scores, branches, rate, decay, or embedding, "
-      "hidden, output, vector, rescaler or a group with .rate, .std, .multiplier or .decay (hint: "
-      "did you mean embedding.rate?)");
+      "hidden, output, vector, rescaler or a group with .rate, .std, .multiplier or .decay, or as "
+      "records batch and warmup (hint: did you mean embedding.rate?)");
   for (const char* name : {"", ".", "hidden", "hidden.", ".rate", "std", "logits.rate",
                            "Hidden.rate", "hidden.rate ", "layer.0.query.rate", "hidden.epsilon"}) {
     INFO(name);

@@ -213,16 +213,16 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
 
   target = mlp(1024), base = mlp(128);
   for (ModelDescription* model : {&target, &base}) {
-    model->tensors.push_back({"scale", other, "io", {1, model->tensors[1].sizes[0]}});
+    model->tensors.push_back({"scale", other, "io", {16, model->tensors[1].sizes[0]}});
   }
   CHECK_THAT(refusal(target, base), ContainsSubstring("tensor scale = other: expected a role"));
   CHECK(refusal(target, base, {{"sc*", GivenRole::vector}}) == "no error");
   CHECK_THAT(refusal(target, base, {{"sc*", GivenRole::vector}, {"no*", GivenRole::input}}),
              ContainsSubstring("role = no*"));
 
-  target.tensors.push_back({"h.0.a.log", other, "o", {1}});
-  base.tensors.push_back({"h.0.a.log", other, "o", {1}});
-  target.tensors.push_back({"h.1.a.log", other, "o", {1}});
+  target.tensors.push_back({"h.0.a.log", other, "io", {4, 3}});
+  base.tensors.push_back({"h.0.a.log", other, "io", {4, 3}});
+  target.tensors.push_back({"h.1.a.log", other, "io", {4, 3}});
   CHECK(refusal(target, base) ==
         "tensors scale, h.*.a.log = other: expected a role (hint: give --role PATTERN=vector, or "
         "input, hidden or output, for each)");
@@ -271,6 +271,26 @@ TEST_CASE("A third size confirms what two say, or names what does not", "[descri
              ContainsSubstring("check model = without fc_2.weight"));
 }
 
+TEST_CASE("A given role says where sides that grow contradict it", "[described]") {
+  const auto reason = [](const char* name, GivenRole role) {
+    const DescribedModel found = from_descriptions(mlp(1024), mlp(128), {{name, role}});
+    for (std::size_t i = 0; i < found.tensors.size(); ++i) {
+      if (found.tensors[i].name == name) return found.reasons[i];
+    }
+    return std::string();
+  };
+  CHECK(reason("fc_2.weight", GivenRole::output) == "given: output, though its outputs grow");
+  CHECK(reason("fc_2.weight", GivenRole::input) == "given: input, though its inputs grow");
+  CHECK(reason("fc_2.weight", GivenRole::hidden) == "given: hidden");
+  CHECK(reason("fc_1.weight", GivenRole::input) == "given: input");
+  CHECK(reason("fc_3.weight", GivenRole::output) == "given: output");
+  const auto vocabulary = [](long n) {
+    return description({{"embed", embedding, "io", {2 * n, n}}});
+  };
+  CHECK(from_descriptions(vocabulary(64), vocabulary(16), {{"embed", GivenRole::input}}).reasons ==
+        std::vector<std::string>{"given: input"});  // an entry per word, not a sum over them
+}
+
 TEST_CASE("What is read off two descriptions is said, and can be given instead", "[described]") {
   const auto model = [](long n, long layers) {
     std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
@@ -306,6 +326,18 @@ TEST_CASE("Numbers that no list of layers writes are names", "[described]") {
     return description(rows);
   };
   CHECK(planned(from_descriptions(model(64), model(16)), "mup").entries.size() == 7);
+}
+
+TEST_CASE("A convolution and its norm, numbered by a Sequential, are no layers", "[described]") {
+  // stem.0, stem.1 of timm's ConvNeXt (pytorch-image-models aa4b5850, convnext.py)
+  const auto model = [](long n) {
+    return description({{"stem.0.weight", linear, "oikk", {n, 3, 4, 4}},
+                        {"stem.0.bias", bias, "o", {n}},
+                        {"stem.1.weight", gain, "o", {n}},
+                        {"stem.1.bias", bias, "o", {n}},
+                        {"head.weight", linear, "oi", {10, n}}});
+  };
+  CHECK(from_descriptions(model(64), model(16)).sizes[0] == "depth 1 to 1: no names are numbered");
 }
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {

@@ -65,6 +65,30 @@ TEST_CASE("DeepScaleLM's correlations where they are known") {
   CHECK(near(policy.token_correlations(12).front(), 0.2041));
 }
 
+TEST_CASE("DeepScaleLM's skip connection may keep its size") {
+  // Section 3.4: λ = 1 slows the correlation down. β² = 2/12; variances 1 + l/3, covariances in NumPy.
+  const DeepScaleLM one{.dropout = 0.1, .input_correlation = 0.221, .unit_skip = true};
+  const Plan plan = make_plan(one, {.model = three_tables});
+  for (const Residual& residual : plan.model.residuals) {
+    CHECK(residual.skip.value == 1);
+    CHECK(near(residual.branch.value, std::sqrt(2 / 12.0)));
+    CHECK(residual.where.empty());
+  }
+  const std::vector<double> r = one.token_correlations(12);
+  const std::vector<double> text =
+      DeepScaleLM{.dropout = 0.1, .input_correlation = 0.221}.token_correlations(12);
+  CHECK(near(r[0], 0.1989));
+  const double attention = (0.1989 + 0.9 / 6) / (7 / 6.0);
+  const double hidden =
+      attention / 2 +
+      (std::sqrt(1 - attention * attention) + attention * std::asin(attention)) / 3.14159265358979;
+  CHECK(std::abs(r[1] - (7 / 6.0 * attention + 0.9 * hidden / 6) / (4 / 3.0)) < 1e-12);
+  for (std::size_t l = 1; l <= 12; ++l) CHECK(r[l] < text[l]);
+  CHECK_NOTHROW(
+      make_plan(DeepScaleLM{.dropout = 0.1, .input_correlation = 0.221, .k = 20, .unit_skip = true},
+                {.model = three_tables}));
+}
+
 TEST_CASE("DeepScaleLM's MLPs with GELU, SiLU and gates have the numbers of NumPy") {
   // Gauss-Hermite rules of 180 points and bisection: v of v M = 0.9 n/F, or v² M with a gate, and the recursion
   // with M(r)/M(1), or r M(r)/M(1), over 12 layers.

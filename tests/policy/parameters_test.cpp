@@ -73,6 +73,20 @@ TEST_CASE("an input correlation is above 0 and at most 1") {
   CHECK(refused(std::nan("")) == "input_correlation");
 }
 
+TEST_CASE("DeepScaleLM counts cross attention where there is an encoder") {
+  const auto refused = [](long encoder_depth) {
+    Shape shape = tokens();
+    shape.encoder_depth = encoder_depth;
+    return refused_field([&] {
+      make_plan(
+          DeepScaleLM{.dropout = 0.1, .input_correlation = 0.2, .k = 0.5, .cross_attention = true},
+          {.model = shape});
+    });
+  };
+  CHECK(refused(2) == "accepted");
+  CHECK(refused(0) == "cross_attention");
+}
+
 TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   // The source has p = 0.1, and 0.221 for three tables of a text, 0.46 for patches of images: none
   // fits another model.
@@ -95,7 +109,8 @@ TEST_CASE("DeepScaleLM has to be told of the training and its data") {
   };
   CHECK(names(make_plan("deep-scale-lm-simple",
                         {.model = tokens(), .parameters = {{"dropout", 0.2}}})) ==
-        std::vector<std::string>{"dropout", "input_variance", "embedding_tables", "k", "a", "learned_beta"});
+        std::vector<std::string>{"dropout", "input_variance", "embedding_tables", "k", "a",
+                                 "unit_skip", "cross_attention", "learned_beta"});
   const DeepScaleLM given{.dropout = 0.2, .input_correlation = 0.3};
   const Plan plan =
       make_plan("deep-scale-lm",

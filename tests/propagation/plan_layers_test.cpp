@@ -148,6 +148,46 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("DeepScaleLM's recursion has a skip connection of one as the moments have it") {
+  Shape shape = small_shape();
+  Conditions c = conditions(1e9);
+  shape.activation = c.activation = Activation::gelu;
+  const DeepScaleLM rule{.dropout = 0.1, .input_correlation = 0.221, .k = 1, .unit_skip = true};
+  const Plan plan = make_plan(rule, {.model = shape});
+  const Profile profile = propagate(plan_layers(plan, c), correlated(1, 0.221 * 0.9),
+                                    correlated(1, 0.5), Reading::paper_simple);
+  const std::vector<double> r = rule.token_correlations(4, plan.shape);
+  for (std::size_t l = 1; l < 4; ++l) {
+    CHECK_THAT(profile.forward_at(l).variance, WithinRel(1 + 0.5 * static_cast<double>(l), 1e-11));
+    CHECK_THAT(r[l], WithinRel(profile.forward_at(l).correlation(), 1e-11));
+  }
+}
+
+TEST_CASE("DeepScaleLM's recursion has cross attention as the moments have it") {
+  Shape shape = small_shape();
+  shape.encoder_depth = 2;
+  Conditions c = conditions(1e9);
+  c.source_length = 1e9;
+  shape.activation = c.activation = Activation::gelu;
+  const DeepScaleLM rule{
+      .dropout = 0.1, .input_correlation = 0.221, .k = 1, .cross_attention = true};
+  const Plan plan = make_plan(rule, {.model = shape});
+  const std::vector<double> of_encoder = rule.token_correlations(2, plan.shape);
+  Layers decoder = plan_layers(plan, c, Stack::decoder);
+  for (Block& block : decoder.blocks) {
+    if (auto* cross = std::get_if<CrossAttention>(&block.inner))
+      cross->memory = correlated(1, of_encoder.back());
+  }
+  const Profile profile =
+      propagate_forward(decoder, correlated(1, 0.221 * 0.9), Reading::paper_simple);
+  for (std::size_t l = 1; l < 4; ++l) {
+    const double r = profile.forward.at(3 * l).correlation();
+    CHECK_THAT(attention_at(decoder, 3 * l).value, WithinRel(std::sqrt(0.9 / r) / 32, 1e-11));
+  }
+  CHECK_THAT(attention_at(plan_layers(plan, c, Stack::encoder), 2).value,
+             WithinRel(std::sqrt(0.9 / of_encoder[1]) / 32, 1e-12));
+}
+
 TEST_CASE("Both stacks of a plan become layers") {
   Shape shape = small_shape();
   shape.encoder_depth = 2;

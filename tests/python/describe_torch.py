@@ -136,11 +136,10 @@ class Described(unittest.TestCase):
                     self.assertTrue(math.isclose(a, b, rel_tol=1e-12), (rule, name, rates[0][key], rates[1][key]))
 
     def test_a_state_space_model(self):
-        kinds, roles = {"*.D": "gain:o"}, ("--role", "*.A_log=vector")
+        roles = "--role", "*.A_log=vector"
         models = StateSpace(64, 4), StateSpace(16, 2)
-        self.assertIn("tensor layers.*.A_log = other: expected a role",
-                      self.refusal(*models, "--rule", "complete-p", kinds=kinds))
-        plan = self.plan(*models, "--rule", "complete-p", *roles, kinds=kinds)
+        self.assertIn("tensor layers.*.A_log = other: expected a role", self.refusal(*models, "--rule", "complete-p"))
+        plan = self.plan(*models, "--rule", "complete-p", *roles)
         rates = {name: plan.entries[f"layers.3.{name}"]["learning_rate"]["value"] for name in
                  ("in_proj.weight", "conv1d.weight", "x_proj.weight", "dt_proj.weight", "A_log", "D", "out_proj.weight")}
         self.assertEqual(rates, {"in_proj.weight": 1 / 4, "conv1d.weight": 1, "x_proj.weight": 1, "dt_proj.weight": 1,
@@ -148,15 +147,47 @@ class Described(unittest.TestCase):
         self.assertEqual(plan.multipliers()["tensors"]["layers.0.x_proj.weight"], 1 / 4)
         self.assertEqual(plan.multipliers()["logit_multiplier"], 1 / 4)
         self.assertNotIn("attention_scale", plan.multipliers())
-        model, before = models[0], models[0].layers[0].A_log.detach().clone()
+        model, norm = models[0], models[0].norm_f.weight
+        before = {name: model.get_parameter(name).detach().clone() for name in ("layers.0.A_log", "layers.3.D")}
+        norm.data.fill_(3)
         with self.assertRaisesRegex(ValueError, "keep: '\\*.B_log'"):
             scalewise.apply(model, plan, base_std=0.02, keep=["*.B_log"])
-        scalewise.apply(model, plan, base_std=0.02, keep=["*.A_log"])
-        self.assertTrue(torch.equal(model.layers[0].A_log, before))
-        self.assertTrue(torch.equal(model.layers[0].D, torch.ones(128)))
+        scalewise.apply(model, plan, base_std=0.02, keep=["norm_f.*"])
+        for name, value in before.items():
+            self.assertTrue(torch.equal(model.get_parameter(name), value), name)
+        self.assertTrue(torch.equal(norm, torch.full((64,), 3.)))
+        self.assertTrue(torch.equal(model.layers[0].norm.weight, torch.ones(64)))
         self.assertAlmostEqual(float(model.layers[0].in_proj.weight.std()), 0.01, delta=0.0003)  # of 16384 numbers
         groups = scalewise.param_groups(model, plan, lr=1e-2)
         self.assertEqual(sum(len(group["params"]) for group in groups), len(list(model.parameters())))
+
+    def test_what_is_never_trained_is_left_out(self):
+        """The fixed positions of facebookresearch/DiT, models.py (ed81ce2): pos_embed, with requires_grad=False."""
+
+        class Fixed(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.pos_embed = nn.Parameter(torch.ones(1, 16, width), requires_grad=False)
+                self.embed, self.head = nn.Linear(9, width), nn.Linear(width, 4)
+
+        models, kinds = (Fixed(64), Fixed(16)), {"pos_embed": "fixed"}
+        with self.assertRaisesRegex(ValueError, "pos_embed: frozen: expected .* the kind fixed leaves out what is never trained"):
+            scalewise.describe(models[0])
+        with self.assertRaisesRegex(ValueError, "head.weight: trained: expected a frozen tensor, as its kind is fixed"):
+            scalewise.describe(models[0], kinds={"pos_embed": "fixed", "head.*": "fixed"})
+        plan = self.plan(*models, "--rule", "maximal-update", kinds=kinds)
+        self.assertEqual(list(plan.entries), ["embed.weight", "embed.bias", "head.weight", "head.bias"])
+        scalewise.apply(models[0], plan, base_std=0.1)
+        self.assertTrue(bool((models[0].pos_embed == 1).all()))
+        self.assertEqual(sum(len(group["params"]) for group in scalewise.param_groups(models[0], plan, lr=1)), 4)
+        models[0].pos_embed.requires_grad_(True)
+        with self.assertRaisesRegex(ValueError, "pos_embed: not in the plan"):
+            scalewise.param_groups(models[0], plan, lr=1)
+
+    def test_weight_norm_is_refused(self):
+        model = nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 8)), nn.Linear(8, 2))
+        with self.assertRaisesRegex(ValueError, "0.weight_g: the layer has weight_norm"):
+            scalewise.describe(model)
 
     def test_a_convolutional_network(self):
         plan = self.plan(Convolutions(64), Convolutions(16), "--rule", "maximal-update", "--optimizer", "sgd")
@@ -189,14 +220,14 @@ class Described(unittest.TestCase):
                 scalewise.make_plan("maximal-update", models[0], models[0])
 
     def test_outputs_of_modules_are_recorded_under_names_of_tensors(self):
-        vectors = ["*.log_step", "*.log_decay", "*.read", "*.skip"]
+        vectors = ["*.log_decay", "*.read"]
         model, base = (state_space.StateSpace(width, 1, 50) for width in (32, 16))
         roles = [word for pattern in vectors for word in ("--role", f"{pattern}=vector")]
         plan = self.plan(model, base, "--rule", "maximal-update", *roles)
         optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
         with self.assertRaisesRegex(ValueError, "keep: '\\*.A_log'"):
             scalewise.Recorder(model, plan, optimizer, keep=["*.A_log"])
-        recorder = scalewise.Recorder(model, plan, optimizer, seed=3, keep=vectors)
+        recorder = scalewise.Recorder(model, plan, optimizer, seed=3)
         tokens = torch.arange(30).reshape(2, 15)
         outputs = {}
         model.blocks[0].mix.register_forward_hook(lambda _, inputs, output: outputs.setdefault("mix", output.detach()))
@@ -215,7 +246,7 @@ class Described(unittest.TestCase):
         self.assertEqual(mix["count"], 2 * 15 * 64)
         self.assertAlmostEqual(mix["sum_squares"], float(outputs["mix"].double().square().sum()), places=9)
         parameters = {name for s, _, name in found if s == "parameter"}
-        self.assertEqual(set(plan.entries) - parameters, {f"blocks.0.{pattern[2:]}" for pattern in vectors})
+        self.assertEqual(set(plan.entries) - parameters, {f"blocks.0.{name}" for name in ("log_step", "log_decay", "read", "skip")})
         self.assertEqual({name for s, _, name in found if s == "update"}, set(plan.entries))
 
     def test_an_embedding_that_is_the_head_shows_its_own_output(self):

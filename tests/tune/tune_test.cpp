@@ -101,6 +101,7 @@ TEST_CASE("An axis that others replace is refused", "[tune]") {
              ContainsSubstring("as output.rate, output.std, output.decay do"));
   CHECK(refusal("output.rate=1:2,logits=1:2") == "no error");
   CHECK_THAT(refusal("output.rate=1:2", adamw, true), ContainsSubstring("its head is tied"));
+  CHECK_THAT(refusal("batch=1:2"), ContainsSubstring("this one is a record: --constant batch=…"));
 }
 
 TEST_CASE("A draw around another lies in a third of the box, which does not leave it", "[tune]") {

@@ -183,6 +183,9 @@ inline void require_independent(const Plan& plan, const Space& space) {
   std::vector<std::vector<double>> basis;
   std::string before;
   for (const Axis& axis : space) {
+    if (plan::is_record(axis.name))
+      throw InvalidInput("--space", axis.name, "a constant that changes training",
+                         "this one is a record: --constant " + axis.name + "=…");
     std::vector<double> change = seen(plan::with_constants(plan, {{axis.name, 2}}));
     for (std::size_t i = 0; i < change.size(); ++i) change[i] -= plain[i];
     const double size = dot(change, change);

@@ -79,6 +79,15 @@ struct RoleOverride {
 
 namespace detail {
 
+/// Why a tensor has a role that was given, and which of its sides contradicts it: an output's do not grow, nor does what an
+/// input reads.
+inline std::string given_reason(GivenRole role, bool inputs_grow, bool outputs_grow) {
+  std::string reason = "given: " + std::string(word(architecture::given_role_words, role));
+  if (role == GivenRole::input && inputs_grow) reason += ", though its inputs grow";
+  if (role == GivenRole::output && outputs_grow) reason += ", though its outputs grow";
+  return reason;
+}
+
 inline void check_axes(const DescribedTensor& tensor) {
   const std::string field = "tensor " + messages::printable(tensor.name) + ", axes";
   const auto refuse = [&](const std::string& expectation) {

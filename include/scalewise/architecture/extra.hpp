@@ -33,6 +33,7 @@ struct Extra {
   std::string columns = "1";
   std::string fan_in =
       "";  // of a hidden_bias: its matrix's; of copies of a matrix side by side: that of one
+  bool own_values = false;  // starts as the model itself does, whatever the rule draws
 
   friend bool operator==(const Extra&, const Extra&) = default;
 };
@@ -81,6 +82,7 @@ class ExtraReader {
     }
     Tensor tensor;
     tensor.group = extra_.group;
+    tensor.own_values = extra_.own_values;
     const ExtraSide rows = side("rows", extra_.rows);
     const ExtraSide columns = side("columns", extra_.columns);
     tensor.rows = rows.length;

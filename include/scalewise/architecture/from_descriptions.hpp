@@ -95,9 +95,10 @@ class DescriptionReader : DescribedExperts {
   /// Requires a role for each tensor of which nobody said what it does.
   void require_roles() {
     std::vector<std::string> names;
-    for (const DescribedTensor& tensor : target_.tensors) {
-      if (tensor.kind != TensorKind::other || !tensor.tied_to.empty() || roles_.of(tensor.name))
-        continue;
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const DescribedTensor& tensor = target_.tensors[i];
+      if (tensor.kind != TensorKind::other || !tensor.tied_to.empty()) continue;
+      if (roles_.of(tensor.name) || !why_vector(i).empty()) continue;
       std::string name = messages::printable(with_stars(tensor.name));
       if (std::find(names.begin(), names.end(), name) == names.end())
         names.push_back(std::move(name));
@@ -123,7 +124,22 @@ class DescriptionReader : DescribedExperts {
   struct Decision {
     Group group;
     std::string reason;
+    bool own_values = false;
   };
+
+  /// Why a tensor of kind other is a vector, which multiplies no features with each other; empty where it may be a matrix.
+  std::string why_vector(std::size_t i) const {
+    const std::vector<long>&sizes = target_.tensors[i].sizes, &base = twins_[i]->sizes;
+    std::size_t axes = 0, growing = 0;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] > 1 || base[axis] > 1) ++axes;
+      if (sizes[axis] != base[axis]) ++growing;
+    }
+    if (axes <= 1) return "one axis";
+    const bool last_grows = sizes.back() != base.back();
+    const bool of_batch = sizes.front() == 1 && base.front() == 1;
+    return of_batch && growing == 1 && last_grows ? "alike for all of a batch" : "";
+  }
 
   Group given_group(std::size_t i, GivenRole role, const SideSizes& outputs) const {
     const TensorKind kind = target_.tensors[i].kind;
@@ -150,7 +166,8 @@ class DescriptionReader : DescribedExperts {
     using enum TensorKind;
     if (const std::optional<GivenRole> role = roles_.of(tensor.name)) {
       return {given_group(i, *role, outputs),
-              "given: " + std::string(word(architecture::given_role_words, *role))};
+              given_reason(*role, tensor.kind != embedding && inputs.grows(), outputs.grows()),
+              tensor.kind == other && *role == GivenRole::vector};
     }
     if (tensor.kind == gain || tensor.kind == bias) {
       return {vector_group(i, tensor.kind == gain, outputs.grows()),
@@ -161,6 +178,7 @@ class DescriptionReader : DescribedExperts {
     if (side_by_side(i)) return {experts_.at(i), "copies side by side"};
     if (experts_.contains(i)) return {experts_.at(i), "one of numbered experts"};
     if (is_router(i, inputs, outputs)) return {Group::router, "inputs grow, an output per expert"};
+    if (tensor.kind == other) return {vector_group(i, false, outputs.grows()), why_vector(i), true};
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) return {Group::head, "inputs grow"};
     if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
@@ -210,8 +228,8 @@ class DescriptionReader : DescribedExperts {
     const SideSizes copies = side(i, 'e');
     require_as_many(i);
     const SideSizes inputs = side(i, 'i'), outputs = side(i, 'o');
-    const auto [group, reason] = decide(i, inputs, outputs);
-    Extra extra{tensor.name, group, "", "1", ""};
+    const auto [group, reason, own_values] = decide(i, inputs, outputs);
+    Extra extra{tensor.name, group, "", "1", "", own_values};
     if (architecture::is_matrix(group)) {
       const auto entries = [&](long some) { return std::to_string(some * inputs.target); };
       extra.rows = tensor.kind == TensorKind::embedding ? times_copies(copies, entries)
@@ -290,7 +308,8 @@ class DescriptionReader : DescribedExperts {
 ///           what most inputs and outputs grow with; layers are what is numbered from 0 under one name, alike in all, or as
 ///           many as the depths of the shapes.
 /// Requires: `shape` and `base_shape`, Blocks::listed, with the sizes that have names already (head_dim, d_ff, …) or
-///           none. A tensor of kind other needs a role.
+///           none. A tensor of kind other needs a role, unless it is a vector: one axis, or first axes of 1 and a last one that
+///           grows. Initial values of vectors of kind other are the model's own.
 /// Throws:   InvalidInput as check_description(), and for a base without a wider or narrower tensor, tensors of one of both
 ///           alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the
 ///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named

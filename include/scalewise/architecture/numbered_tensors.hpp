@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,7 +108,7 @@ class NumberedTensors {
     for (const DescribedTensor& tensor : model.tensors) {
       by_name_.emplace(tensor.name, &tensor);
       NumberedName name = split_number(tensor.name);
-      if (name.number >= 0) lists_[name.before][name.number].insert(name.after);
+      if (name.number >= 0) lists_[name.before][name.number].emplace(name.after, tensor.axes);
     }
   }
 
@@ -148,7 +147,7 @@ class NumberedTensors {
     return list->second.rbegin()->first == size - 1 ? size : 0;
   }
 
-  /// True where each of them has the same tensors.
+  /// True where each of them has the same tensors, with the same axes: a convolution and its norm are no layers.
   bool alike(const std::string& before) const {
     const auto& list = lists_.at(before);
     return std::all_of(list.begin(), list.end(),
@@ -163,7 +162,7 @@ class NumberedTensors {
 
  private:
   std::map<std::string, const DescribedTensor*> by_name_;
-  std::map<std::string, std::map<long, std::set<std::string>>> lists_;
+  std::map<std::string, std::map<long, std::map<std::string, std::string>>> lists_;  // axes by name
 };
 
 }  // namespace scalewise::detail

@@ -31,6 +31,7 @@ struct Tensor {
   Scaling fan_out;
   long rows = 1;
   long columns = 1;
+  bool own_values = false;  // no rule draws them
 };
 
 namespace detail {

@@ -112,6 +112,9 @@ class CoordinateCheck {
       report_.diagnosis = finding(*growth) +
                           (by_role ? "the plan lets it grow, as where a tensor has another's role"
                                    : "the rule itself lets it grow");
+    } else if (const Judgement* small = beginning_small()) {
+      report_.cause = Cause::mistake;
+      report_.diagnosis = finding(*small) + wrong_output;
     } else if (failed) {
       diagnose();
     }
@@ -162,6 +165,23 @@ class CoordinateCheck {
       if (found == nullptr || j.measured->slope > found->measured->slope) found = &j;
     }
     return found;
+  }
+
+  static constexpr const char* wrong_output =
+      "its tensor has an output's role, though its outputs grow";
+
+  /// The output of a tensor with an output's role that grows, and is seen to begin too small; null where there is none.
+  const Judgement* beginning_small() const {
+    if (prediction_.roles() == nullptr) return nullptr;
+    for (const Judgement& j : report_.judgements) {
+      const bool first_value = j.curve.quantity.signal == Signal::value && j.moves == 0;
+      if (!first_value || !prediction_.roles()->small.contains(j.subject.place)) continue;
+      if (j.expected && j.measured && j.measured->slope < 0 &&
+          j.deviation > report_.thresholds.doubt) {
+        return &j;
+      }
+    }
+    return nullptr;
   }
 
   /// The quantity, its slope, and what was expected.
@@ -283,6 +303,10 @@ class CoordinateCheck {
         report_.undecided.push_back("the plan lets changes grow, by a power of " +
                                     band_text(growth) +
                                     " of the width, as where a tensor has another's role");
+      }
+      for (const auto& [name, start] : roles->small) {
+        report_.undecided.push_back(name + ": " + wrong_output + "; by the plan they begin as " +
+                                    band_text(start) + " of the width");
       }
     }
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {

@@ -87,7 +87,7 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
                                                   const std::string& place, Group group,
                                                   Signal signal, long step) {
   if (signal == Signal::parameter) {
-    if (step > 0) return {};
+    if (step > 0 || prediction.tensor(place)->own_values) return {};
     return Expectation{prediction.parameter(place, group), Regime::exact};
   }
   if (signal == Signal::gradient) {
@@ -179,7 +179,7 @@ inline std::optional<Expectation> role_expected(const Prediction& prediction,
   if (tensor == nullptr || !tensor->present) return {};
   if (signal == Signal::gradient) return role_gradient(prediction, place, *tensor, step);
   if (signal == Signal::parameter) {
-    if (step > 0) return {};
+    if (step > 0 || tensor->own_values) return {};
     return Expectation{prediction.parameter(place, tensor->group), Regime::exact};
   }
   if (tensor->normalization == policy::Normalization::none) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "scalewise/check/moving.hpp"
 #include "scalewise/check/scales.hpp"
@@ -18,6 +20,8 @@ struct RoleSlopes {
   Band change = Band::zero();    // of activations that grow
   Band gradient = Band::zero();  // of the loss by activations that grow
   Moving logits;
+  // Outputs that begin smaller and smaller, by the tensor that gives them: it has an output's role, though they grow.
+  std::map<std::string, Band> small;
 
   /// Whether all activations change by order one: then none may begin smaller or change less.
   bool learns_features() const { return change == Band(0); }
@@ -44,6 +48,7 @@ class RoleWalk {
       }
     }
     if (head != nullptr) slopes.logits = of_head(*head, slopes);
+    if (slopes.learns_features()) find_small(slopes);
     return slopes;
   }
 
@@ -63,6 +68,14 @@ class RoleWalk {
             t.fan_out,
             by_matrix ? Band(1) : alignment_,
             {0.5, (std::max)(0.5, 1 - share / 2)}};
+  }
+
+  void find_small(RoleSlopes& slopes) const {
+    for (const auto& [name, tensor] : s_.tensors) {
+      if (!tensor.present || tensor.group != Group::head || tensor.fan_out == 0) continue;
+      const Band start = output_of(tensor, slopes).start;
+      if (start.high < 0 && !start.is_zero()) slopes.small.emplace(name, start);
+    }
   }
 
   const GroupExponents* find_head() const {

@@ -26,6 +26,7 @@ struct GroupExponents {
   double fan_in = 0, fan_out = 0;
   double aspect = 0;  // of the first tensor in the smallest model: its longer side over the shorter
   policy::Normalization normalization = policy::Normalization::none;  // of its optimizer
+  bool own_values = false;  // begins as the model itself does
 
   friend bool operator==(const GroupExponents&, const GroupExponents&) = default;
 };
@@ -148,7 +149,8 @@ class PowerBetween {
             power(a.fan_in, b.fan_in).low,
             power(a.fan_out, b.fan_out).low,
             longer / shorter,
-            a.first->optimizer.normalization};
+            a.first->optimizer.normalization,
+            a.first->distribution == Distribution::own};
   }
 
  private:

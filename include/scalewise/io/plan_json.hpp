@@ -139,6 +139,7 @@ inline Json extras_json(const std::vector<Extra>& extras) {
                  {"rows", extra.rows},
                  {"columns", extra.columns}};
     if (!extra.fan_in.empty()) json["fan_in"] = extra.fan_in;
+    if (extra.own_values) json["own_values"] = true;
     array.push_back(std::move(json));
   }
   return array;
@@ -147,11 +148,12 @@ inline Json extras_json(const std::vector<Extra>& extras) {
 inline std::vector<Extra> read_extras(const io::JsonReader& json) {
   std::vector<Extra> extras;
   for (const io::JsonReader& item : json.items()) {
-    item.only({"name", "group", "rows", "columns", "fan_in"});
+    item.only({"name", "group", "rows", "columns", "fan_in", "own_values"});
     extras.push_back({item.at("name").string(),
                       architecture::group_named(item.path() + ".group", item.at("group").string()),
                       item.at("rows").string(), item.at("columns").string(),
-                      item.has("fan_in") ? item.at("fan_in").string() : ""});
+                      item.has("fan_in") ? item.at("fan_in").string() : "",
+                      item.has("own_values") && item.at("own_values").boolean()});
   }
   return extras;
 }

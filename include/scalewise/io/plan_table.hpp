@@ -15,6 +15,7 @@
 #include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/constants.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/scaling/formula.hpp"
 
@@ -228,8 +229,9 @@ inline Table plan_table(const Plan& plan, bool layers) {
   std::vector<detail::TableRow> rows = detail::table_rows(one, layers);
   for (detail::TableRow& row : rows) {
     const auto& entries = row.entries[0];
-    row.cells = {detail::cell(table, entries, &Entry::init_variance),
-                 detail::cell(table, entries, &Entry::init_mean),
+    const bool own = entries[0]->distribution == Distribution::own;  // values of the model's own
+    row.cells = {own ? "own" : detail::cell(table, entries, &Entry::init_variance),
+                 own ? "own" : detail::cell(table, entries, &Entry::init_mean),
                  detail::cell(table, entries, &Entry::multiplier),
                  detail::cell(table, entries, &Entry::learning_rate),
                  detail::cell(table, entries, &Entry::weight_decay)};
@@ -375,7 +377,7 @@ inline std::string citation(const Plan& plan) {
          plan.where;
 }
 
-/// The symbols of plans with their values: "n = 1600 (d_model)".
+/// The symbols of plans with their values, and records of the base: "n = 1600 (d_model)".
 inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   std::vector<std::string> lines;
   const auto add = [&](const plan::SymbolValue& symbol) {
@@ -387,9 +389,10 @@ inline std::vector<std::string> legend(const std::vector<Plan>& plans) {
   };
   for (const Plan& plan : plans) {
     for (const plan::SymbolValue& symbol : plan.symbols) add(symbol);
-    for (const Residual& residual : plan.model.residuals) {
+    for (const Parameter& c : plan.constants)
+      if (plan::is_record(c.name)) add({c.name, "", "of the base, a record", c.value});
+    for (const Residual& residual : plan.model.residuals)
       for (const plan::SymbolValue& symbol : residual.where) add(symbol);
-    }
   }
   return lines;
 }

@@ -282,23 +282,28 @@ struct EffectiveHead {
   }
 };
 
-/// What a tied head adds where an output is a word of the input, since its weights are in the stream.
+/// What a tied head adds where an output is a word of the input, since its weights are in the stream. Matrices are of
+/// the logit of b's word after a and that of a's word after b.
 struct TiedContact {
-  std::vector<double> own_logit;  // mean of the logit of each token's own word
-  Matrix<> exchanged;  // between the logit of b's word after a and that of a's word after b
+  std::vector<double> own_logit;     // mean of the logit of each token's own word
+  std::vector<double> own_variance;  // of that logit, in place of EffectiveHead's
+  std::vector<double> own_ntk;       // its Θ with itself, in place of EffectiveHead's
+  Matrix<> exchanged;                // added to Θ
+  Matrix<> exchanged_nngp;           // mean of the product of the two logits
 };
 
 /// The terms of TiedContact, given the kernel before the head's LayerNorm.
-/// Equation: own_logit = √(n n^-s) C_WE/√(G_aa+ε), which adds its products to G;
-///           exchanged = 2 Λ_WE C_WE/√((G_aa+ε)(G_bb+ε)) in Θ, whatever s
+/// Equation: own_logit = √(n n^-s) C_WE/√(G_aa+ε), which adds its products to G; with g = C_WE/(G_aa+ε),
+///           own_variance = n^-s C_WE F_aa (1 - g/2) and own_ntk = Λ_WE F_aa + C_WE (1 - g) Θˢ_aa;
+///           exchanged = 2 Λ_WE C_WE/√((G_aa+ε)(G_bb+ε)), whatever s, and exchanged_nngp = n^-s C_WE²/√(…)
 /// Source:   Dinan, Yaida, Zhang 2023, (1.85)-(1.86) and (1.187): n C_WE² of (1.85) is a product of two means, and
-///           the term of (1.187) occurs twice, with head and stem exchanged.
-/// Shapes:   own_logit (S), exchanged (S, S); its diagonal is 0
+///           the term of (1.187) occurs twice, with head and stem exchanged. own_variance and own_ntk are derived.
+/// Shapes:   own (S), exchanged (S, S); diagonals are 0
 /// Accuracy: the leading order in the width, relative errors are of order 1/n.
 /// Requires: tokens a and b of different words; shrinkage is n^-s, as of EffectiveHead.
 /// Throws:   InvalidInput as check() does.
-/// Differs:  of equal words the derivative of LayerNorm that (1.140) leaves out is of the same order: there (1.187)
-///           does not hold, and nothing is stated here.
+/// Differs:  of a token's own word the derivative of LayerNorm that (1.140) leaves out is of the same order as the
+///           term of (1.187), and cancels it.
 inline TiedContact tied_contact(const Kernel& input, const EffectiveScales& scales, double width,
                                 double shrinkage = 1) {
   check(input);
@@ -306,11 +311,19 @@ inline TiedContact tied_contact(const Kernel& input, const EffectiveScales& scal
   detail::require_nonnegative(shrinkage, "shrinkage");
   const Eigen::VectorXd root = (input.nngp.diagonal().array() + scales.epsilon).rsqrt();
   const GroupScale& word = scales.token_embedding;
+  const Kernel plain = EffectiveHead{.tied = true, .shrinkage = shrinkage}(input, scales);
   TiedContact contact;
-  for (const double r : root)
-    contact.own_logit.push_back(std::sqrt(width * shrinkage) * word.variance * r);
+  for (Index a = 0; a < root.size(); ++a) {
+    const double own = word.variance * root[a] * root[a];  // the word's part of the stream
+    const double below = plain.ntk(a, a) - word.rate * input.nngp(a, a) * root[a] * root[a];
+    contact.own_logit.push_back(std::sqrt(width * shrinkage) * word.variance * root[a]);
+    contact.own_variance.push_back(plain.nngp(a, a) * (1 - own / 2));
+    contact.own_ntk.push_back(plain.ntk(a, a) - own * below);
+  }
   contact.exchanged = 2 * word.rate * word.variance * root * root.transpose();
+  contact.exchanged_nngp = shrinkage * word.variance * word.variance * root * root.transpose();
   contact.exchanged.diagonal().setZero();
+  contact.exchanged_nngp.diagonal().setZero();
   return contact;
 }
 

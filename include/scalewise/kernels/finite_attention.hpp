@@ -67,7 +67,8 @@ class FiniteAttention : public FiniteLayer {
         dim_(sizes.head_dim),
         value_dim_(sizes.value_dim > 0 ? sizes.value_dim : sizes.head_dim) {
     const SelfAttention& l = form.layer;
-    for (Index h = 0; l.norm_heads && h < heads_; ++h) norms_.emplace_back(0.0);
+    // Not 0: heads of zeros, of ReLU where all scores are negative, stay zeros.
+    for (Index h = 0; l.norm_heads && h < heads_; ++h) norms_.emplace_back(1e-12);
     const auto root = [](Index n) { return std::sqrt(static_cast<double>(n)); };
     const Index all = heads_ * dim_;
     const Index values = heads_ * value_dim_;

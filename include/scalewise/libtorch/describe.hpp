@@ -104,11 +104,14 @@ class Describer {
       text = kinds_[k].second;
       used_[k] = true;
     }
-    if (!parameter.requires_grad()) {
+    const bool fixed = text == "fixed";
+    if (fixed == parameter.requires_grad()) {
       problem(name,
-              "frozen: expected a tensor that is trained (hint: describe the module before it is "
-              "frozen)");
+              fixed ? "trained: expected a frozen tensor, as its kind is fixed"
+                    : "frozen: expected a tensor that is trained (hint: describe the module before "
+                      "it is frozen; the kind fixed leaves out what is never trained)");
     }
+    if (fixed) return;
     if (is_stale(module, own, parameter)) {
       problem(name,
               "the module computes with another tensor than the registered one, which would not be "
@@ -142,7 +145,7 @@ class Describer {
 
 /// The tensors of a module of any architecture, for from_descriptions(); python/scalewise.py says the same of the same
 /// model. Kinds follow from the types of modules; `kinds` says those of others, as "linear:eoi". A tensor of which nobody
-/// says it has TensorKind::other, and needs a role. A parameter that is registered twice is tied.
+/// says it has TensorKind::other; "fixed" leaves out what is never trained. A parameter that is registered twice is tied.
 /// Throws:   std::invalid_argument with a line for each parameter that is frozen, for a layer that computes with
 ///           another tensor than the registered one, and for patterns without a tensor; InvalidInput for a kind
 ///           or axes that are none.

@@ -122,7 +122,8 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan) {
     planned.parameters.push_back(*parameter);
   }
   for (const auto& item : parameters) {
-    if (names.contains(item.value().unsafeGetTensorImpl())) continue;
+    if (names.contains(item.value().unsafeGetTensorImpl()) || !item.value().requires_grad())
+      continue;  // what is fixed
     problems.push_back(item.key() + ": not in the plan");
   }
   messages::require_none("the module is not as the plan says:", problems);
@@ -134,7 +135,11 @@ namespace detail {
 /// Which tensors match one of the patterns.
 /// Throws:   InvalidInput for a pattern without a tensor.
 inline std::vector<bool> kept(const PlannedModule& planned, const std::vector<std::string>& keep) {
-  std::vector<bool> found(planned.parameters.size());
+  std::vector<bool> found;
+  for (std::size_t i = 0; i < planned.parameters.size(); ++i) {
+    const Entry& entry = planned.named.plan.at(planned.tensor(i).parts.front().entry);
+    found.push_back(entry.distribution == Distribution::own);
+  }
   for (const std::string& pattern : keep) {
     bool used = false;
     for (std::size_t i = 0; i < found.size(); ++i) {

@@ -108,14 +108,16 @@ inline void check(const Config& config, const Shape& shape) {
   if (shape.input == Input::patch && shape.encoder_depth > 0) {
     throw InvalidInput("encoder_depth", std::to_string(shape.encoder_depth), "0 with patch input");
   }
+  if (shape.class_token && config.causal)
+    throw InvalidInput("causal", "true", "false where a class token comes first");
   if (config.rotary && shape.head_dim % 2 != 0) {
     throw InvalidInput("head_dim", std::to_string(shape.head_dim), "an even number",
                        "rotary positions turn pairs of features");
   }
-  architecture::require_plain(
-      shape,
-      {"attention_biases", "qk_norm", "branch_norm", "experts", "experts_per_token", "expert_ff"},
-      "the reference transformer has no other");
+  architecture::require_plain(shape,
+                              {"attention_biases", "class_token", "qk_norm", "branch_norm",
+                               "experts", "experts_per_token", "expert_ff"},
+                              "the reference transformer has no other");
   if (shape.blocks == Blocks::shallow_encoder || shape.blocks == Blocks::listed) {
     throw InvalidInput("blocks", std::string(word(architecture::blocks_words, shape.blocks)),
                        "residual or normalized");

@@ -98,12 +98,8 @@ class Transformer {
 
   /// Keeps what backward() needs of a batch.
   void keep(const Batch<Scalar>& batch) {
-    if (shape_.encoder_depth > 0) source_ = batch.source;
-    if (shape_.input == Input::token) {
-      tokens_ = batch.tokens;
-    } else {
-      patches_.shape(batch.patches.rows(), batch.patches.cols()) = batch.patches;
-    }
+    source_ = batch.source;
+    tokens_ = batch.tokens;
     has_loss_ = true;
   }
 
@@ -150,7 +146,7 @@ class Transformer {
     add_positions(stack);
   }
 
-  /// Shapes: patches (B*T, patch_dim) -> embedded (B*T, C)
+  /// Shapes: patches (B*T, patch_dim) -> embedded (B*T, C); after a class token (B*(T+1), C)
   void embed_patches(const Batch<Scalar>& batch, LayerStack<Scalar>& stack) {
     const Eigen::Index rows = batch.patches.rows();
     if (batch.size <= 0 || rows == 0 || rows % batch.size != 0 ||
@@ -159,12 +155,21 @@ class Transformer {
                          "a positive multiple of batch.size rows of " +
                              std::to_string(shape_.patch_dim) + " numbers");
     }
-    if (!batch.patches.allFinite()) {
+    if (!batch.patches.allFinite())
       throw InvalidInput("batch.patches", "not finite", "finite numbers");
+    const Eigen::Index first = class_.present() ? 1 : 0, of_input = rows / batch.size;
+    stack.tokens = first + of_input;
+    View<Scalar> patches = patches_.shape(batch.size * stack.tokens, shape_.patch_dim);
+    View<Scalar> embedded = stack.embedded.shape(patches.rows(), shape_.d_model);
+    for (Eigen::Index b = 0; b < batch.size; ++b) {
+      patches.middleRows(b * stack.tokens, first).setZero();
+      patches.middleRows(b * stack.tokens + first, of_input) =
+          batch.patches.middleRows(b * of_input, of_input);
     }
-    stack.tokens = rows / batch.size;
-    linear_forward(embedding_, embedding_bias_, dense::read(batch.patches),
-                   stack.embedded.shape(rows, shape_.d_model));
+    linear_forward(embedding_, embedding_bias_, patches_.read(), embedded);
+    for (Eigen::Index b = 0; b < first * batch.size; ++b) {
+      embedded.row(b * stack.tokens) = class_.multiplier * class_.value().row(0);
+    }
     add_positions(stack);
   }
 
@@ -183,21 +188,20 @@ class Transformer {
     });
   }
 
-  /// The input of the head: the stream, or the mean of its tokens.
+  /// The input of the head: the stream, its class token or the mean of its patches.
   ConstView<Scalar> features() const {
     return shape_.input == Input::patch ? pooled_.read() : decoder_.final_hidden();
   }
 
-  /// Shapes: left (B*T, C) -> logits (B*T, V), or of the mean over tokens (B, classes)
+  /// How many tokens of each sequence the head reads the mean of.
+  Eigen::Index read_tokens() const { return class_.present() ? 1 : decoder_.tokens; }
+
+  /// Shapes: left (B*T, C) -> logits (B*T, V), or of features() (B, classes)
   void read_out(Eigen::Index batch) {
-    if (shape_.input == Input::patch) {
-      const ConstView<Scalar> left = decoder_.final_hidden();
-      View<Scalar> pooled = pooled_.shape(batch, shape_.d_model);
-      const auto over = 1 / static_cast<Scalar>(decoder_.tokens);
-      for (Eigen::Index b = 0; b < batch; ++b) {
-        pooled.row(b) =
-            over * left.middleRows(b * decoder_.tokens, decoder_.tokens).colwise().sum();
-      }
+    View<Scalar> pooled = pooled_.shape(batch, shape_.d_model);
+    for (Eigen::Index b = 0; shape_.input == Input::patch && b < batch; ++b) {
+      const Eigen::Index first = b * decoder_.tokens;
+      pooled.row(b) = decoder_.final_hidden().middleRows(first, read_tokens()).colwise().mean();
     }
     const ConstView<Scalar> h = features();
     View<Scalar> z =
@@ -248,8 +252,9 @@ class Transformer {
       multiply(logit_multiplier_, d, embedding_.value(), dh);
     }
     if (!patches) return;
-    const auto over = 1 / static_cast<Scalar>(decoder_.tokens);
     for (Eigen::Index i = 0; i < dfinal_hidden.rows(); ++i) {
+      const bool read = i % decoder_.tokens < read_tokens();
+      const Scalar over = read ? 1 / static_cast<Scalar>(read_tokens()) : 0;
       dfinal_hidden.row(i) = over * dh.row(i / decoder_.tokens);
     }
   }
@@ -270,6 +275,18 @@ class Transformer {
     positions_backward(stack);
   }
 
+  void embed_patches_backward() {
+    const ConstView<Scalar> d = decoder_.dembedded();
+    Weight<Scalar>& bias = embedding_bias_;
+    multiply(embedding_.multiplier, dense::transposed(patches_.read()), d, embedding_.gradient());
+    if (bias.present()) sum_rows(bias.multiplier, d, bias.gradient());
+    for (Eigen::Index i = 0; class_.present() && i < d.rows(); i += decoder_.tokens) {
+      class_.gradient().row(0) += class_.multiplier * d.row(i);
+      if (bias.present()) bias.gradient().row(0) -= bias.multiplier * d.row(i);
+    }
+    positions_backward(decoder_);
+  }
+
   void positions_backward(LayerStack<Scalar>& stack) {
     if (!stack.positions.present()) return;
     const ConstView<Scalar> d = stack.dembedded();
@@ -283,7 +300,7 @@ class Transformer {
 
   Shape shape_;
   Parameters<Scalar> parameters_;
-  Weight<Scalar> embedding_, embedding_bias_, segments_, head_, head_bias_, logit_scale_;
+  Weight<Scalar> embedding_, embedding_bias_, class_, segments_, head_, head_bias_, logit_scale_;
   Scalar logit_multiplier_ = 1;
   Scalar logit_cap_ = 0;                  // 0: none
   LayerStack<Scalar> encoder_, decoder_;  // a model of one stack is in decoder_
@@ -315,6 +332,7 @@ Transformer<Scalar>::Transformer(const Plan& plan, const Config& config, Gradien
     embedding_.multiplier = static_cast<Scalar>(plan.model.embedding_multiplier.value);
   }
   embedding_bias_ = weight("patch_bias");
+  class_ = weight("class_token");
   segments_ = weight("segment_embedding");
   head_ = weight("head");
   head_bias_ = weight("head_bias");
@@ -336,9 +354,8 @@ double Transformer<Scalar>::forward_loss(const Batch<Scalar>& batch) {
       throw InvalidInput("batch.values", size_text(batch.values.rows(), batch.values.cols()),
                          size_text(logits_.rows(), logits_.cols()) + " numbers, one per logit");
     }
-    if (!batch.values.allFinite()) {
+    if (!batch.values.allFinite())
       throw InvalidInput("batch.values", "not finite", "finite numbers");
-    }
     const double value = mean_squared_error(logits_.read(), dense::read(batch.values), dlogits);
     keep(batch);
     return value;
@@ -360,7 +377,8 @@ void Transformer<Scalar>::backward(const std::function<void(const BlockId&)>& kn
   }
   const bool two = shape_.encoder_depth > 0;
   // Linear layers, norms and scales overwrite their gradients. What adds to them, the look-ups, starts from zero.
-  for (const Weight<Scalar>* table : {&segments_, &encoder_.positions, &decoder_.positions}) {
+  for (const Weight<Scalar>* table :
+       {&segments_, &class_, &encoder_.positions, &decoder_.positions}) {
     if (table->present()) table->gradient().setZero();
   }
   read_out_backward();
@@ -370,12 +388,7 @@ void Transformer<Scalar>::backward(const std::function<void(const BlockId&)>& kn
   if (shape_.input == Input::token) {
     embed_tokens_backward(tokens_, decoder_);
   } else {
-    multiply(embedding_.multiplier, dense::transposed(patches_.read()), decoder_.dembedded(),
-             embedding_.gradient());
-    if (embedding_bias_.present()) {
-      sum_rows(embedding_bias_.multiplier, decoder_.dembedded(), embedding_bias_.gradient());
-    }
-    positions_backward(decoder_);
+    embed_patches_backward();
   }
   if (two) {
     encoder_.backward(pass_, nullptr, known);

@@ -149,6 +149,10 @@ class PlanCheck {
     same<long>("layer", e.layer, tensor.layer);
     same("rows", e.rows, tensor.rows);
     same("columns", e.columns, tensor.columns);
+    if ((e.distribution == Distribution::own) != tensor.own_values) {
+      fail("distribution", text(word(policy::distribution_words, e.distribution)),
+           tensor.own_values ? "own, as the extra says" : "one that can be drawn from");
+    }
     if (tensor.stack != stack_) at_ = sizes_of(plan_, stack_ = tensor.stack);
     same("fan_in", e.fan_in, architecture::evaluate(tensor.fan_in, at_));
     same("fan_out", e.fan_out, architecture::evaluate(tensor.fan_out, at_));

@@ -28,6 +28,13 @@ inline constexpr std::array<std::string_view, 5> constants_of_model{"logits", "s
                                                                     "rate", "decay"};
 inline constexpr std::array<std::string_view, 4> constants_of_tensors{"rate", "std", "multiplier",
                                                                       "decay"};
+/// How the base was trained: kept in a plan as they are given, in no number of it.
+inline constexpr std::array<std::string_view, 2> records_of_training{"batch", "warmup"};
+
+constexpr bool is_record(std::string_view constant) {
+  return std::find(records_of_training.begin(), records_of_training.end(), constant) !=
+         records_of_training.end();
+}
 
 /// The role of a group, as constants name it; any other is that of vectors.
 constexpr std::string_view constant_role(Group group) {
@@ -45,9 +52,10 @@ constexpr std::string_view constant_role(Group group) {
   }
 }
 
-/// Every name that a constant can have: "logits", "embedding.rate", "query.std".
+/// Every name that a constant can have: "logits", "embedding.rate", "query.std", "batch".
 inline std::vector<std::string> constant_names() {
   std::vector<std::string> names(constants_of_model.begin(), constants_of_model.end());
+  names.insert(names.end(), records_of_training.begin(), records_of_training.end());
   std::vector<std::string_view> targets{"embedding", "hidden", "output", "vector", "rescaler"};
   for (const architecture::GroupInfo& info : architecture::group_table) {
     if (info.group != Group::hidden) targets.push_back(info.id);
@@ -83,6 +91,8 @@ class PlanConstants {
   }
 
   void multiply(const Parameter& constant) {
+    plan_.constants.push_back(constant);
+    if (plan::is_record(constant.name)) return;
     const Number<Kind::multiplier> factor = factor_of(constant);
     const std::size_t dot = constant.name.find('.');
     if (dot == std::string::npos && constant.name != "rate" && constant.name != "decay") {
@@ -93,7 +103,6 @@ class PlanConstants {
     }
     const Symbol& symbol = *factor.scaling.factors().begin()->symbol;
     list_once(plan_.symbols, {symbol.text, symbol.latex, symbol.meaning, constant.value});
-    plan_.constants.push_back(constant);
   }
 
   void multiply_model(const std::string& what, const Number<Kind::multiplier>& factor) {
@@ -200,7 +209,8 @@ class IdleConstants {
  public:
   explicit IdleConstants(const Plan& plan) : plan_(plan), seen_(seen_by_training(plan)) {}
 
-  void refuse(const std::vector<Parameter>& constants) const {
+  void refuse(std::vector<Parameter> constants) const {
+    std::erase_if(constants, [](const Parameter& c) { return plan::is_record(c.name); });
     std::map<std::string, std::vector<Parameter>> by_target;
     for (const Parameter& constant : constants) {
       if (idle({constant})) refuse_one(constant.name);
@@ -248,10 +258,11 @@ namespace plan {
 /// A plan whose rule has other constants: factors that were tuned on the base, and are the same at all sizes.
 /// Equation: `rate`, `decay` and `multiplier` multiply the number of that name, `std` the root of the variance;
 ///           `logits`, `scores` and `branches` multiply logit_multiplier, attention_scale and every branch.
-///           Factors of the same number multiply each other.
+///           Factors of the same number multiply each other. `batch` and `warmup` are records of how the base was
+///           trained, and multiply nothing.
 /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Table 2: what is tuned on a small model and
 ///           transferred
-/// Units:    factors on those of the rule. In the independent form a rate takes the decay along, as in AdamW.
+/// Units:    factors on those of the rule; a batch and a warm-up in any. In the independent form a rate takes the decay along, as in AdamW.
 /// Throws:   InvalidInput for a name of no constant, or given twice; a value that is not from 1e-12 to 1e12; a constant
 ///           of tensors that the model does not have; and constants without which the plan trains the same, up to
 ///           Adam's epsilon.
@@ -264,7 +275,8 @@ inline Plan with_constants(const Plan& plan, const std::vector<Parameter>& const
       throw InvalidInput("constant", messages::printable(constant.name),
                          "logits, scores, branches, rate, decay, or embedding, hidden, output, "
                          "vector, rescaler or "
-                         "a group with .rate, .std, .multiplier or .decay",
+                         "a group with .rate, .std, .multiplier or .decay, or as records batch and "
+                         "warmup",
                          messages::did_you_mean(constant.name, known));
     }
     if (!(constant.value >= 1e-12 && constant.value <= 1e12)) {

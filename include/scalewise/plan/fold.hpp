@@ -34,18 +34,14 @@ class PlanFold {
       return std::move(result_);
     }
     if (plan.shape.blocks == Blocks::listed) {
-      for (Entry& entry : plan.entries) {
-        into(entry, {entry.multiplier, entry.where});
-        entry.multiplier = one();
-      }
+      for (Entry& entry : plan.entries) fold_tensor(entry);
       leave_model();
       return std::move(result_);
     }
     ends();
     for (Entry& entry : plan.entries) {
       if (is_end(entry.group) && !plan::is_extra(plan, entry)) continue;
-      into(entry, {entry.multiplier, entry.where});
-      entry.multiplier = one();
+      fold_tensor(entry);
     }
     residuals();
     attention();
@@ -74,6 +70,15 @@ class PlanFold {
   void leave(std::string text) { result_.left.push_back(std::move(text)); }
   void into(Entry& entry, const plan::MovedFactor& factor) {
     plan::store_times(result_.plan, entry, factor);
+  }
+
+  void fold_tensor(Entry& entry) {
+    if (entry.distribution == Distribution::own) {
+      if (!is_one(entry.multiplier)) leave(entry.name + ": its initial values are the model's own");
+      return;
+    }
+    into(entry, {entry.multiplier, entry.where});
+    entry.multiplier = one();
   }
 
   bool has(Group group) const {

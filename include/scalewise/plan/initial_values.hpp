@@ -19,7 +19,8 @@ namespace scalewise {
 /// Shapes:   rows · columns numbers, row by row
 /// Units:    base_deviation is the standard deviation of the base model's tensor under a relative
 ///           rule, and 1 otherwise
-/// Throws:   InvalidInput for a base_deviation, or a planned variance, that is negative or not finite.
+/// Throws:   InvalidInput for a base_deviation, or a planned variance, that is negative or not finite, and for a tensor
+///           whose initial values are the model's own.
 class InitialValues {
  public:
   InitialValues(const Entry& entry, std::uint64_t seed, double base_deviation = 1)
@@ -37,6 +38,7 @@ class InitialValues {
       case Distribution::uniform:
         return mean_ + deviation_ * ((2 * stream_.uniform() - 1) * 1.7320508075688772);
       case Distribution::constant:
+      case Distribution::own:
         break;
     }
     return mean_;
@@ -58,6 +60,9 @@ class InitialValues {
     if (!(base_deviation >= 0 && std::isfinite(base_deviation))) {
       throw InvalidInput("base_deviation", numeric::number_text(base_deviation),
                          "a finite number, 0 or greater");
+    }
+    if (entry.distribution == Distribution::own) {
+      throw InvalidInput(entry.name, "own", "a tensor that the plan initializes");
     }
     const double variance = entry.init_variance.value;
     if (!(variance >= 0 && std::isfinite(variance))) {

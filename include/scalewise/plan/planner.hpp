@@ -178,6 +178,7 @@ class Planner {
 
   void add(const Tensor& tensor) {
     Row row = row_of(tensor.group, tensor.stack);
+    if (tensor.own_values) row = policy::with_own_values(row);
     if (!row.stated) {
       throw InvalidInput(tensor.name,
                          "a tensor of the group " + std::string(to_string(tensor.group)),

@@ -97,6 +97,7 @@ class PlanStart {
       refuse("the base has no " + entry.name, "give both models the same tensors");
     }
     const Entry& base = *found;
+    if (entry.distribution == Distribution::own) return;
     if (entry.init_variance.value > 0) {
       times_power(entry.init_variance, of_base(base.init_variance, base), 1);
       entry.distribution = base.distribution;

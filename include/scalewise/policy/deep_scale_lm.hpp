@@ -25,10 +25,11 @@ namespace scalewise {
 /// Throws:   InvalidInput without a dropout or a correlation of the input, which are of the training
 ///           and of its data.
 /// Differs:  the MLP variance is written for any F (the source has F = 4n) and keeps the block's
-///           output variance at one; the source has ReLU alone. Cross attention has the rows of self-attention,
-///           and the correlation does not follow it. Rows marked "derived" are tensors that the source's
-///           models lack. How an input's variance s other than one enters is derived, for pre-norm: r is c/s of
-///           s <- λ² s + β² and the covariance c, of which each block adds β² times that of the equations above.
+///           output variance at one; the source has ReLU alone. Cross attention has the rows of self-attention, and so
+///           returns the variance r_m/r_l; the correlation follows it with `cross_attention` alone. Rows marked
+///           "derived" are tensors that the source's models lack. How a variance s other than one enters, of the input
+///           or with `unit_skip`, is derived, for pre-norm: r is c/s of s <- λ² s + β² and the covariance c, of which each
+///           block adds β² times that of the equations above.
 struct DeepScaleLM {
   static constexpr std::string_view id = "deep-scale-lm";
   static constexpr Source source{
@@ -74,7 +75,9 @@ struct DeepScaleLM {
   int embedding_tables = 0;                      // how many are added; 0 counts those of the shape
   double k = 2;
   double a = 1;
-  bool learned_beta = false;  // β times a gain on each branch that starts at 1
+  bool unit_skip = false;        // λ = 1
+  bool cross_attention = false;  // counts in the correlation of a decoder, too
+  bool learned_beta = false;     // β times a gain on each branch that starts at 1
 
   constexpr Row row(Group group, const policy::Context& context) const {
     constexpr Scaling r = token_correlation;
@@ -83,7 +86,7 @@ struct DeepScaleLM {
 
   constexpr ModelRow model() const {
     using namespace symbols;
-    return {.residual_skip = sqrt(Scaling(skip_power)),
+    return {.residual_skip = unit_skip ? Scaling(1) : sqrt(Scaling(skip_power)),
             .residual_branch = sqrt(k / pow(L, exponent(a))),
             .logit_multiplier = 1 / sqrt(n),
             .source = "section 3.5"};
@@ -120,22 +123,24 @@ struct DeepScaleLM {
     return vector ? vector_row(group) : not_stated();
   }
 
-  /// r_l for l = 1 … depth, then the correlation after the last layer.
-  std::vector<double> token_correlations(long depth, const Shape& shape = {}) const {
+  /// r_l for l = 1 … depth, then the correlation after the last layer; `memory` is that of what cross attention reads.
+  std::vector<double> token_correlations(long depth, const Shape& shape = {},
+                                         std::optional<double> memory = {}) const {
     const double v = is_plain(shape) ? 1 : hidden_variance(shape);
     const double beta2 = branch_power(depth);
     const double p = dropout.value();
     double r = input_correlation.value() * (1 - p);
     double s = input_variance;
-    const auto add = [&](double block) {  // of variance one
-      const double sum = (1 - beta2) * s + beta2;
-      r = ((1 - beta2) * s * r + beta2 * block) / sum;
-      s = sum;
+    const auto add = [&](double correlation, double variance) {  // of a block
+      const double skip = skip_power_of(depth) * s;
+      s = skip + beta2 * variance;
+      r = (skip * r + beta2 * variance * correlation) / s;
     };
     std::vector<double> all{r};
     for (long layer = 0; layer < depth; ++layer) {
-      add(1 - p);
-      add((1 - p) * mlp_correlation(shape, v, r));
+      add(1 - p, 1);
+      if (memory) add(1 - p, *memory / all.back());
+      add((1 - p) * mlp_correlation(shape, v, r), 1);
       all.push_back(r);
     }
     return all;
@@ -143,7 +148,11 @@ struct DeepScaleLM {
 
   std::vector<policy::OwnValues> own_values(const policy::Context& context) const {
     std::vector<policy::OwnValues> values = constant_values(context);
-    values.push_back({&token_correlation, token_correlations(context.depth(), context.shape)});
+    std::optional<double> memory;
+    if (cross_attention && context.stack == Stack::decoder)
+      memory = token_correlations(context.shape.encoder_depth, context.shape).back();
+    values.push_back(
+        {&token_correlation, token_correlations(context.depth(), context.shape, memory)});
     return values;
   }
 
@@ -157,6 +166,11 @@ struct DeepScaleLM {
   /// β² = k/L^a.
   constexpr double branch_power(long depth) const {
     return k / numeric::power(static_cast<double>(depth), exponent(a));
+  }
+
+  /// λ².
+  constexpr double skip_power_of(long depth) const {
+    return unit_skip ? 1 : 1 - branch_power(depth);
   }
 
   /// The variance v of the features that the activation reads, for which a block returns the variance one.
@@ -201,8 +215,10 @@ struct DeepScaleLM {
     require(input_variance > 0, "input_variance", input_variance, "a positive number");
     require(embedding_tables >= 0, "embedding_tables", embedding_tables, "0 or a positive integer");
     require(k > 0, "k", k, "a positive number");
+    require(!cross_attention || shape.encoder_depth > 0, "cross_attention", 1,
+            "0 without an encoder");
     for (const long depth : {shape.depth, shape.encoder_depth}) {
-      if (depth == 0) continue;
+      if (depth == 0 || unit_skip) continue;
       require(branch_power(depth) < 1, "depth", static_cast<double>(depth),
               "a depth for which k/depth^a < 1");
     }
@@ -218,6 +234,8 @@ struct DeepScaleLM {
     visit("embedding_tables", self.embedding_tables);
     visit("k", self.k);
     visit("a", self.a);
+    visit("unit_skip", self.unit_skip);
+    visit("cross_attention", self.cross_attention);
     visit("learned_beta", self.learned_beta);
   }
 

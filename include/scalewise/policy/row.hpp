@@ -35,15 +35,17 @@ enum class Distribution {
   truncated_normal,
   uniform,
   constant,  // every entry is the mean
+  own,       // the model's own initial values, which the rule leaves as they are
 };
 
 namespace policy {
 
-inline constexpr messages::Spelling<Distribution, 4> distribution_words{
+inline constexpr messages::Spelling<Distribution, 5> distribution_words{
     {{Distribution::normal, "normal"},
      {Distribution::truncated_normal, "truncated_normal"},
      {Distribution::uniform, "uniform"},
-     {Distribution::constant, "constant"}}};
+     {Distribution::constant, "constant"},
+     {Distribution::own, "own"}}};
 
 }  // namespace policy
 
@@ -71,6 +73,14 @@ struct Row {
 constexpr Row not_stated() { return {.stated = false}; }
 
 namespace policy {
+
+/// The row of a tensor whose initial values are the model's own.
+constexpr Row with_own_values(Row row) {
+  row.init_variance = 0;
+  row.init_mean = 0;
+  row.distribution = Distribution::own;
+  return row;
+}
 
 /// Calls visit(cell) for every number that a row gives a tensor, in the order of an entry's.
 template <class Visitor>

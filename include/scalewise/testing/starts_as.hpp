@@ -50,6 +50,7 @@ inline StandardMoments standard_moments(Distribution distribution) {
       return {0.77374130354992, 2.36553671712963, 2};
     case Distribution::normal:
     case Distribution::constant:
+    case Distribution::own:
       break;
   }
   return {};
@@ -58,7 +59,8 @@ inline StandardMoments standard_moments(Distribution distribution) {
 }  // namespace detail
 
 /// Matches numbers that may be a tensor's before training: their count, mean and variance are the plan's, no
-/// number lies where the distribution has none, and zeros are zeros.
+/// number lies where the distribution has none, and zeros are zeros. Of initial values of the model's own, only their count
+/// is known.
 /// Equation: the mean of n numbers lies within z σ/√n of the plan's; their variance v about it, with
 ///           k = 2n/(κ - 1) degrees of freedom, κ the kurtosis, within z √(2/9k) of 1 - 2/9k in (v/σ²)^(1/3)
 /// Source:   Wilson and Hilferty 1931, Proceedings of the National Academy of Sciences 17, p. 684
@@ -72,7 +74,9 @@ class StartsAs : public Matcher<StartsAs> {
   explicit StartsAs(const Entry& entry, double base_deviation = 1, double error_rate = 1e-6)
       : name_(entry.name),
         size_(entry.size()),
-        distribution_(entry.init_variance.value > 0 ? entry.distribution : Distribution::constant),
+        distribution_(entry.init_variance.value > 0 || entry.distribution == Distribution::own
+                          ? entry.distribution
+                          : Distribution::constant),
         mean_(entry.init_mean.value),
         deviation_(std::sqrt(entry.init_variance.value) * base_deviation),
         z_(numeric::normal_upper_quantile(error_rate / 4)) {}
@@ -88,6 +92,8 @@ class StartsAs : public Matcher<StartsAs> {
 
   std::string expectation() const {
     if (distribution_ == Distribution::constant) return fmt::format("is {} = {:.6g}", name_, mean_);
+    if (distribution_ == Distribution::own)
+      return fmt::format("has the {} numbers of {}", size_, name_);
     const double variance =
         deviation_ * deviation_ * detail::standard_moments(distribution_).variance;
     return fmt::format("starts as {}: {} of mean {:.6g} and variance {:.6g}", name_,
@@ -102,6 +108,7 @@ class StartsAs : public Matcher<StartsAs> {
     const double bound = distribution_ == Distribution::constant ? 0 : unit.bound * deviation_;
     double count = 0, sum = 0, squares = 0;
     for (Iterator at = begin; at != end; ++at, ++count) {
+      if (distribution_ == Distribution::own) continue;
       const double off = static_cast<double>(*at) - mean_;
       if (!(std::abs(off) <= bound + rounding)) {
         return fmt::format("number {} is {:.6g}", count, static_cast<double>(*at));
@@ -112,7 +119,7 @@ class StartsAs : public Matcher<StartsAs> {
     if (count != static_cast<double>(size_)) {
       return fmt::format("{} numbers, where {} has {}", count, name_, size_);
     }
-    if (distribution_ == Distribution::constant) return "";
+    if (distribution_ == Distribution::constant || distribution_ == Distribution::own) return "";
     const double variance = deviation_ * deviation_ * unit.variance;
     const double mean_error = z_ * std::sqrt(variance / count);
     if (std::abs(sum / count) > mean_error) {

@@ -18,6 +18,7 @@ import sys
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "shared"))
 import page  # noqa: E402
 import results_page  # noqa: E402
+import small  # noqa: E402
 from results_page import Experiment, mean_text  # noqa: E402
 
 RESULTS = results_page.ROOT / "lab/studies/tuned_base/results"
@@ -117,23 +118,21 @@ def again() -> str:
     return page.table(["width", "one rate: best", "loss", "maximal update: best", "loss", "five constants of 256", "half / twice the rate"], table)
 
 
-def small() -> dict[str, dict[int, dict]]:
-    arms: dict[str, dict[int, dict]] = {}
-    for row in lines_of(RESULTS / "small.jsonl"):
-        arms.setdefault(row["arm"], {})[row["repetition"]] = row
-    return arms
-
-
 def small_table() -> str:
-    arms = small()
-    own = {repetition: statistics.mean(row["losses"]) for repetition, row in arms["standard, rate tuned at 256"].items()}
-    rows = []
-    for arm, some in arms.items():
-        mean = {repetition: statistics.mean(row["losses"]) for repetition, row in some.items()}
-        below = "-" if mean == own else f"{sum(mean[r] < own[r] for r in mean)} of {len(mean)}"
-        seconds = statistics.median(row["seconds"] for row in some.values())
-        rows.append([arm, f"{seconds:.0f}", mean_text(list(mean.values())), f"{min(mean.values()):.3f} to {max(mean.values()):.3f}", below])
-    return page.table(["tuned", "seconds of tuning", "loss at 256", "lowest and highest", "below `standard`"], rows)
+    """Set-ups of small.py: carried constants against `standard`, repetition by repetition."""
+    losses: dict[tuple[str, str], dict[int, float]] = {}
+    for row in lines_of(RESULTS / "small.jsonl"):
+        losses.setdefault((row["setup"], row["arm"]), {})[row["repetition"]] = statistics.mean(row["losses"])
+    table = []
+    for name, setup in small.SETUPS.items():
+        carried, own = losses.get((name, "carried"), {}), losses.get((name, "standard"), {})
+        both = sorted(set(carried) & set(own))
+        if not both:
+            continue
+        difference = [carried[r] - own[r] for r in both]
+        table.append([name, mean_text([carried[r] for r in both]), mean_text([own[r] for r in both]), mean_text(difference),
+                      f"{sum(d < 0 for d in difference)} of {len(both)}", f"{setup.searching:.1f} / {len(setup.rates)}"])
+    return page.table(["target", "constants, carried", "`standard`, tuned", "difference", "below", "tuning, in runs of the target"], table)
 
 
 def tables(results: dict) -> dict[str, str]:

@@ -1,85 +1,149 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Constants tuned on width 32 and carried to width 256, against `standard` tuned at width 256.
+"""Constants tuned on a small model and carried to a larger one, against `standard` tuned at that size.
 
-    small.py FOLDER_OF_TUNE FOLDER_OF_TRAIN [--repetitions 10] [--jobs 2] [--text FILE --named NAME]
+    small.py FOLDER_OF_TUNE FOLDER_OF_TRAIN [--only SET-UP …] [--jobs 2]
 
 Each repetition has other draws, other seeds of training and other seeds of the final runs. A line per repetition and
-arm goes to results/small.jsonl; the same command makes those that are missing.
+arm goes to results/small.jsonl; the same command makes those that are missing. A search of the same text and
+repetition is used again, as the two rules have the same numbers at their base.
 """
 
 import argparse
 import concurrent.futures
+import dataclasses
+import hashlib
+import io
 import json
 import pathlib
+import random
 import subprocess
+import tarfile
 import tempfile
 import threading
 import time
 
-FILE = pathlib.Path(__file__).resolve().parent / "results/small.jsonl"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FILE = ROOT / "lab/studies/tuned_base/results/small.jsonl"
+NOVEL = ROOT / "tools/data/austen_persuasion.txt"
+CODE = "76d48522cd94", "7cd34871229729cd"  # the library's own headers at a commit, and what their text has as SHA-256
+
 STEPS = "--batch 8 --steps 200 --threads 1 --quiet --format json"
-TUNE = f"--rule maximal-update --set d_model=32 --set heads=2 --set depth=2 --set context=32 --trials 84 {STEPS}"
-TRAIN = f"--width 256 --heads 16 --depth 2 --seq 32 --validate-every 200 --rate 1 {STEPS}"
-RATE = "rate=0.002:0.06"
-SPACES = {"maximal-update, five constants tuned at 32": RATE + ",embedding.rate=1:64,logits=0.5:8,hidden.std=0.5:4,embedding.std=0.5:8",
-          "maximal-update, rate tuned at 32": RATE}
-# A search at width 32 costs less than one run at width 256. `standard` gets three.
-OWN = "standard, rate tuned at 256"
-RATES = [0.00122, 0.00245, 0.0049]
-FINAL = 2  # seeds
+TUNE = f"--set d_model=32 --set heads=2 --set context=32 --trials 84 {STEPS} --space " \
+       "rate=0.002:0.06,embedding.rate=1:64,logits=0.5:8,hidden.std=0.5:4,embedding.std=0.5:8"
+TRAIN = f"--seq 32 --validate-every 200 --rate 1 {STEPS}"
 
 
-def output(words):
+@dataclasses.dataclass
+class SetUp:
+    """A model that constants of width 32 and depth 2 are carried to, and the rates that `standard` tries there."""
+    width: int
+    depth: int
+    rates: list[float]
+    text: str = "novel"
+    repetitions: int = 10
+    finals: int = 2  # runs of a repetition with what was tuned
+
+    @property
+    def rule(self) -> str:
+        return "maximal-update" if self.depth == 2 else "complete-p"
+
+    @property
+    def size(self) -> list[str]:
+        return f"--width {self.width} --heads {self.width // 16} --depth {self.depth}".split()
+
+    @property
+    def searching(self) -> float:
+        """What a search costs, in runs of the model: as many steps as 46.5 runs of its base, by products."""
+        return 46.5 / ((self.width / 32) ** 2 * self.depth / 2)
+
+
+def octaves(middle: float) -> list[float]:
+    return [middle / 2, middle, 2 * middle]
+
+
+# The best rate of `standard` falls as one over the width: 0.00245 at 256.
+SETUPS = {
+    "width 256, novel": SetUp(256, 2, octaves(0.00245)),
+    "width 128, novel": SetUp(128, 2, octaves(0.0049), finals=1),
+    "width 512, novel": SetUp(512, 2, octaves(0.001225), repetitions=5, finals=1),
+    "width 128, code": SetUp(128, 2, octaves(0.0049), text="code", finals=1),
+    "depth 16, novel": SetUp(32, 16, [0.01 * 2 ** (i / 2) for i in range(6)], finals=1),
+}
+
+
+def code() -> bytes:
+    """The headers, in an order that a seed draws, so that the held-out end is of the same kind."""
+    commit, digest = CODE
+    packed = subprocess.run(["git", "-C", ROOT, "archive", commit, "include"], stdout=subprocess.PIPE, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        files = {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
+    names = sorted(files)
+    random.Random(1).shuffle(names)
+    text = b"".join(files[name] for name in names)
+    assert hashlib.sha256(text).hexdigest().startswith(digest)
+    return text
+
+
+def output(words: list) -> dict:
     return json.loads(subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True).stdout)
 
 
-def loss(a, rule, constants, seed):
-    found = output([a.train / "train", *rule.split(), *TRAIN.split(), "--text", a.text, "--constant", constants, "--seed", seed])
-    return found["validation_nats"]
+class Study:
+    def __init__(self, a: argparse.Namespace, scratch: str):
+        self.a = a
+        self.texts = {"novel": NOVEL, "code": pathlib.Path(scratch) / "code.txt"}
+        if any(SETUPS[name].text == "code" for name in a.only):
+            self.texts["code"].write_bytes(code())
+        lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []
+        self.rows = [json.loads(line) for line in lines]
+        self.lock = threading.Lock()
+
+    def loss(self, setup: SetUp, rule: str, constants: str, seed: int) -> float:
+        found = output([self.a.train / "train", *rule.split(), *setup.size, *TRAIN.split(), "--text", self.texts[setup.text],
+                        "--constant", constants, "--seed", seed])
+        return found["validation_nats"]
+
+    def searched(self, setup: SetUp, repetition: int) -> tuple[str, float]:
+        for row in self.rows:
+            if (SETUPS[row["setup"]].text, row["arm"], row["repetition"]) == (setup.text, "carried", repetition):
+                return row["constants"], row["seconds"]
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as results:
+            report = output([self.a.tune / "tune", "--rule", setup.rule, "--set", "depth=2", *TUNE.split(), "--text",
+                             self.texts[setup.text], "--seed", repetition, "--results", results])
+        return report["best"]["constants"], time.monotonic() - begin
+
+    def make(self, name: str, arm: str, repetition: int) -> None:
+        setup = SETUPS[name]
+        if arm == "carried":
+            rule = f"--rule {setup.rule} --base 32 --set base.depth=2"
+            constants, seconds = self.searched(setup, repetition)
+        else:
+            rule, begin = "--rule standard", time.monotonic()
+            losses = {rate: self.loss(setup, rule, f"rate={rate:.4g}", 100 * repetition) for rate in setup.rates}
+            constants, seconds = f"rate={min(losses, key=losses.get):.4g}", time.monotonic() - begin
+        losses = [self.loss(setup, rule, constants, 100 * repetition + i) for i in range(1, setup.finals + 1)]
+        row = {"setup": name, "arm": arm, "repetition": repetition, "constants": constants, "losses": losses, "seconds": round(seconds, 1)}
+        with self.lock, FILE.open("a", encoding="utf-8") as file:
+            self.rows.append(row)
+            file.write(json.dumps(row) + "\n")
 
 
-def tuned(a, arm, repetition):
-    """The constants that a repetition of an arm chooses, and how train takes them."""
-    if arm == OWN:
-        losses = {rate: loss(a, "--rule standard", f"rate={rate}", 100 * repetition) for rate in RATES}
-        return f"rate={min(losses, key=losses.get)}", "--rule standard"
-    with tempfile.TemporaryDirectory() as scratch:
-        report = output([a.tune / "tune", *TUNE.split(), "--text", a.text, "--space", SPACES[arm], "--seed", repetition,
-                         "--results", scratch])
-    return report["best"]["constants"], "--rule maximal-update --base 32"
-
-
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tune", type=pathlib.Path)
     parser.add_argument("train", type=pathlib.Path)
-    parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--only", default="", help="arms whose names contain this text")
+    parser.add_argument("--only", nargs="+", choices=SETUPS, default=list(SETUPS))
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
-    parser.add_argument("--text", type=pathlib.Path, default=FILE.parents[4] / "tools/data/austen_persuasion.txt")
-    parser.add_argument("--named", default="novel", help="the text, in the results")
     a = parser.parse_args()
-    rows = map(json.loads, FILE.read_text(encoding="utf-8").splitlines()) if FILE.exists() else []
-    made = {(row["text"], row["arm"], row["repetition"]) for row in rows}
-    lock = threading.Lock()
-
-    def make(job):
-        arm, repetition = job
-        begin = time.monotonic()
-        constants, rule = tuned(a, arm, repetition)
-        seconds = time.monotonic() - begin
-        losses = [loss(a, rule, constants, 100 * repetition + i) for i in range(1, FINAL + 1)]
-        row = {"text": a.named, "arm": arm, "repetition": repetition, "constants": constants, "losses": losses,
-               "seconds": round(seconds, 1)}
-        with lock, FILE.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-
-    jobs = [(arm, repetition) for arm in (*SPACES, OWN) if a.only in arm for repetition in range(1, a.repetitions + 1)
-            if (a.named, arm, repetition) not in made]
-    with concurrent.futures.ThreadPoolExecutor(a.jobs) as threads:
-        list(threads.map(make, jobs))
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(a.jobs) as threads:
+        study = Study(a, scratch)
+        made = {(row["setup"], row["arm"], row["repetition"]) for row in study.rows}
+        jobs = [(name, arm, repetition) for repetition in range(1, 11) for name in a.only for arm in ("carried", "standard")
+                if repetition <= SETUPS[name].repetitions and (name, arm, repetition) not in made]
+        list(threads.map(lambda job: study.make(*job), jobs))
 
 
 if __name__ == "__main__":
