@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// coordinate_check: trains the reference transformer for a few steps at several widths or depths and
+// coordinate_check: trains the reference transformer for a few steps at several widths, depths or numbers of experts and
 // tells whether activations, gradients and updates grow as the rule predicts.
 //
 //   coordinate_check --rule maximal-update
@@ -350,7 +350,7 @@ int run(Arguments a, const frame::Options& options) {
     inputs.push_back({"smallest size", std::to_string(e.sizes.front())});
   }
   if (a.trained_as.empty()) found.optimizer = read_back(trained.e, asked);
-  const check::Rounds rounds(e.sizes, e.axis == Axis::depth);
+  const check::Rounds rounds(e.sizes, e.axis != Axis::width);
   const Families all = e.seeds > 0 ? asked : families_of(a, rounds.sizes(), fault, data);
   const TaskFolder folder(a.tasks.results, "coordinate_check", inputs);
   Check check(trained, data, all, fault, std::move(inputs));
@@ -386,7 +386,7 @@ std::string expected(Arguments a, const frame::Options& options) {
   const train::Data data = train::read_data(e.model);
   const std::vector<check::Member> family = family_of(e, data);
   const CoordinateRuns runs(e, data, family, {}, "", {});
-  const check::Rounds first(e.sizes, e.axis == Axis::depth);
+  const check::Rounds first(e.sizes, e.axis != Axis::width);
   std::vector<long> seeds = e.seeds > 0 ? std::vector<long>(family.size(), e.seeds) : first.seeds();
   seeds.resize(family.size());
   return cost_text(runs.expected(seeds));
@@ -407,11 +407,13 @@ scalewise::frame::Program scalewise::frame::program() {
   e.model.warmup = 0;
   e.sizes = {32, 64, 128, 256, 512};
   e.seeds = 0;
-  Program program{"coordinate_check",
-                  "Does training follow the rule? Widths or depths, a few steps each, with a "
-                  "verdict."};
+  Program program{
+      "coordinate_check",
+      "Does training follow the rule? Widths, depths or numbers of experts, a few steps "
+      "each, with a verdict."};
   Options& o = *program.options;
   add_options(o, e);
+  o.at("--axis").words({"width", "depth", "experts"});
   o.at("--rate").from(0).help(
       "learning rate (before the plan's factors; 0: a step of Adam moves no matrix of the smallest "
       "model by more than 3 %; ten times as much under SGD)");

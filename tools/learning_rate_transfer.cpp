@@ -320,7 +320,7 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Whether the best learning rate of a small model is the best of larger ones."};
   Options& o = *program.options;
   add_options(o, *e);
-  o.at("--axis").words({"width", "depth", "horizon", "batch", "length", "shape", "joint"});
+  o.at("--axis").words(all_axes());
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
   o.group("Rule");

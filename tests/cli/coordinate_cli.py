@@ -27,6 +27,8 @@ DEPTHS = [*COMMON, "--axis", "depth", "--sizes", "4,8,16,32", "--width", "32"]
 EXPERTS = [*WIDTHS, "--set", "mssp=true", "--gates", "sigmoid"]
 FIXED_EXPERTS = [*EXPERTS, "--set", "experts=4", "--set", "experts_per_token=4", "--set", "expert_ff=width"]
 MORE_EXPERTS = [*EXPERTS, "--set", "experts=width/4", "--set", "experts_per_token=width/8"]
+EXPERTS_ALONE = [*COMMON, "--axis", "experts", "--sizes", "4,8,16,32", "--width", "32", "--set", "mssp=true", "--gates", "sigmoid",
+                 "--set", "experts_per_token=experts/2", "--set", "expert_ff=32"]
 
 # What has to pass, each with its own options.
 RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--optimizer", "sgd"],
@@ -46,6 +48,10 @@ MISTAKES = [
     ("twice:weight-decay", WIDTHS, "weight_decay ="),
     ("missing:attention-scale", HEADS, "attention scale missing"),
     ("missing:router-row", FIXED_EXPERTS, "router as a hidden matrix"),
+    ("off:router-rate:0.5", MORE_EXPERTS, "exponent of the router rate off by +0.50"),
+    ("off:router-variance:-0.1", FIXED_EXPERTS, "exponent of the router variance off by -0.10"),
+    ("missing:expert-factor", EXPERTS_ALONE, "expert factor missing"),
+    ("missing:hidden-variance", EXPERTS_ALONE, "hidden variance missing"),
     ("missing:expert-factor", [*MORE_EXPERTS, "--set", "expert_ff=width"], "expert factor missing"),
     ("twice:expert-factor", [*MORE_EXPERTS, "--set", "expert_ff=32"], "expert factor applied twice"),
     ("missing:branch-multiplier", [*DEPTHS, "--rule", "complete-p"], "branch multiplier missing"),
@@ -68,6 +74,8 @@ BAD = [
     (["--set", "experts=width/7"], "expected a whole number; the width is 16"),
     (["--set", "experts=width/x"], "expected width/NUMBER or width*NUMBER"),
     (["--set", "experts=widths"], "expected a whole number"),
+    (["--axis", "experts", "--sizes", "4,6", "--set", "experts_per_token=experts/4"],
+     "expected a whole number; the experts are 6"),
     (["--seq", "1"], "--seq = 1: expected at least 2"),
     (["--judge", "r.jsonl", "--record", "s.jsonl"], "--record (given): expected it without --judge"),
     (["--judge", "r.jsonl", "--trained-as", "he"], "--trained-as (given): expected it without --judge"),
@@ -93,8 +101,8 @@ class CoordinateCheck(unittest.TestCase):
                 self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                 self.assertEqual(result.stdout.splitlines()[-1], "verdict: pass")
 
-    def test_rules_pass_where_heads_or_depth_grow(self):
-        for options in (HEADS, [*DEPTHS, "--rule", "complete-p"]):
+    def test_rules_pass_where_heads_depth_or_experts_grow(self):
+        for options in (HEADS, [*DEPTHS, "--rule", "complete-p"], EXPERTS_ALONE):
             result = run(*options)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 

@@ -24,21 +24,28 @@
 namespace scalewise::experiment {
 
 /// What differs between the models of an experiment.
-enum class Axis { width, depth, horizon, batch, length, shape, joint };
-inline constexpr messages::Spelling<Axis, 7> axis_words{{{Axis::width, "width"},
+enum class Axis { width, depth, experts, horizon, batch, length, shape, joint };
+inline constexpr messages::Spelling<Axis, 8> axis_words{{{Axis::width, "width"},
                                                          {Axis::depth, "depth"},
+                                                         {Axis::experts, "experts"},
                                                          {Axis::horizon, "horizon"},
                                                          {Axis::batch, "batch"},
                                                          {Axis::length, "length"},
                                                          {Axis::shape, "shape"},
                                                          {Axis::joint, "joint"}}};
 
+inline std::vector<std::string> all_axes() {
+  std::vector<std::string> words;
+  for (const auto& [axis, text] : axis_words) words.emplace_back(text);
+  return words;
+}
+
 /// What each size is tuned in.
 enum class Tuned { rate, weight_decay };
 inline constexpr messages::Spelling<Tuned, 2> tuning_words{
     {{Tuned::rate, "rate"}, {Tuned::weight_decay, "weight-decay"}}};
 
-/// Models that differ in width, in depth, in how they train (steps, batch, length of a sequence), or in
+/// Models that differ in width, in depth, in their number of experts, in how they train (steps, batch, length of a sequence), or in
 /// width and depth together, with or without the steps, each from several seeds.
 struct Experiment {
   train::Settings model;  // what all have in common
@@ -115,14 +122,15 @@ inline void set_horizon(train::Settings& s, long steps, long base) {
   s.base_iterations = base;
 }
 
-/// Sizes that grow with the width, "experts=width/16" or "expert_ff=width*2", as numbers: of a model and of its base.
-/// Throws:   InvalidInput for a width that gives no whole number.
-inline std::vector<std::string> at_width(const std::vector<std::string>& set, long width,
-                                         long base) {
+/// Sizes that grow with another, such as the width in "experts=width/16" or "expert_ff=width*2", as numbers: of a model and
+/// of its base.
+/// Throws:   InvalidInput for a size that gives no whole number.
+inline std::vector<std::string> at_size(const std::vector<std::string>& set,
+                                        const std::string& name, long of_model, long of_base) {
   std::vector<std::string> all;
   for (const std::string& setting : set) {
-    const std::size_t at = setting.find("=width");
-    const std::string by = at == std::string::npos ? "" : setting.substr(at + 6);
+    const std::size_t at = setting.find("=" + name);
+    const std::string by = at == std::string::npos ? "" : setting.substr(at + 1 + name.size());
     const bool times = by.starts_with('*');
     if (at == std::string::npos || !(by.empty() || times || by.starts_with('/'))) {
       all.push_back(setting);
@@ -130,13 +138,14 @@ inline std::vector<std::string> at_width(const std::vector<std::string>& set, lo
     }
     const double factor = by.empty() ? 1
                                      : train::number_of("--set", by.substr(1), 1.0, 1e6,
-                                                        "width/NUMBER or width*NUMBER");
-    for (const auto& [prefix, size] : {std::pair{"", width}, std::pair{"base.", base}}) {
+                                                        name + "/NUMBER or " + name + "*NUMBER");
+    for (const auto& [prefix, size] : {std::pair{"", of_model}, std::pair{"base.", of_base}}) {
       const auto whole = static_cast<double>(size);
       const double result = times ? whole * factor : whole / factor;
       if (result != std::floor(result)) {
         throw InvalidInput("--set", setting,
-                           "a whole number; the width is " + std::to_string(size));
+                           "a whole number; the " + name + (name == "experts" ? " are " : " is ") +
+                               std::to_string(size));
       }
       all.push_back(prefix + setting.substr(0, at + 1) + std::to_string(std::lround(result)));
     }
@@ -161,7 +170,11 @@ inline train::Settings settings_at(const Experiment& e, long size, long seed) {
   if (e.axis == Axis::joint) {
     set_horizon(s, std::lround(static_cast<double>(s.steps) * r * r * r), s.steps);
   }
-  s.set = at_width(s.set, s.width, s.base_width);
+  s.set = at_size(s.set, "width", s.width, s.base_width);
+  if (e.axis == Axis::experts) {
+    s.set.insert(s.set.begin(), "experts=experts");
+    s.set = at_size(s.set, "experts", size, base);
+  }
   if (e.head_dim > 0) s.heads = s.width / e.head_dim;
   if (e.head_dim == 0 && widens(e)) s.base_heads = s.heads;
   s.seed = static_cast<std::uint64_t>(e.before_seeds + seed);

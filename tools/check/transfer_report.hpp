@@ -62,7 +62,7 @@ inline std::string digits(double value, const char* format = "{:.3g}") {
 }
 
 inline SweepSubject subject_of(const Experiment& e) {
-  const bool decay = tunes_decay(e);
+  const bool decay = tunes_decay(e), own = e.axis == Axis::depth || e.axis == Axis::experts;
   return {e.model.rule + ", " + optimizer_name(e),
           size_name(e),
           decay ? "weight decay" : "rate",
@@ -71,7 +71,7 @@ inline SweepSubject subject_of(const Experiment& e) {
           centre(e),
           "nats",
           {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
-           e.axis == Axis::depth ? "depth" : "width", "--out", "check"},
+           own ? axis_name(e) : "width", "--out", "check"},
           {{"rule", e.model.rule},
            {"optimizer", optimizer_name(e)},
            {"axis", axis_name(e)},

@@ -141,12 +141,17 @@ inline std::vector<Fault> multiplier_slips(const Scales& scales, Blocks blocks) 
 inline std::vector<Fault> possible_slips(const Scales& scales, Blocks blocks) {
   using enum Ingredient;
   std::vector<Fault> all = multiplier_slips(scales, blocks);
-  for (const Ingredient ingredient : {hidden_rate, head_rate, input_rate, all_rates,
-                                      hidden_variance, head_variance, input_variance}) {
+  for (const Ingredient ingredient :
+       {hidden_rate, head_rate, input_rate, router_rate, all_rates, hidden_variance, head_variance,
+        input_variance, router_variance}) {
     for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {
       const Fault fault{ingredient, false, off};
       if (changes(scales, blocks, fault)) all.push_back(fault);
     }
+  }
+  for (const double off : {-0.5, 0.5}) {  // of a root
+    const Fault fault{router_rate, false, off};
+    if (changes(scales, blocks, fault)) all.push_back(fault);
   }
   return all;
 }

@@ -72,6 +72,7 @@ class Prediction {
   const std::string& head() const { return scales_.head; }
 
   bool along_depth() const { return scales_.layers > 0; }
+  bool along_width() const { return scales_.width > 0 && !along_depth(); }
 
   /// Whether sizes that train in minutes are near the limit of large ones. Along the depth they are
   /// not where signals or gradients are multiplied from layer to layer: without norms, and after

@@ -18,7 +18,7 @@ import tempfile
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
-from models import MODELS, base_std, loss_of, plan_of, scalewise  # noqa: E402
+from models import MODELS, base_stds, loss_of, plan_of, scalewise  # noqa: E402
 
 DEPTH = 2
 COLUMNS = ["arm", "width", "rate", "seed", "loss"]
@@ -30,7 +30,7 @@ def final_loss(model: str, plan: scalewise.Plan, arm: str, width: int, rate: flo
     torch.manual_seed(seed)
     net = one.make(width, DEPTH)
     batch, held_out = one.data()
-    scalewise.apply(net, plan, base_std=base_std, seed=seed, keep=one.vectors)
+    scalewise.apply(net, plan, base_std=base_stds(model, DEPTH).__getitem__, seed=seed, keep=one.vectors)
     groups = scalewise.param_groups(net, plan, lr=rate)
     if arm == "one-rate":  # from the plan's initial values
         groups = [{"params": list(net.parameters()), "lr": rate}]
@@ -68,7 +68,7 @@ def main() -> None:
         if not done:
             rows.writerow(COLUMNS)
         for width in asked.widths:
-            plan = plan_of(asked.tools / "plan", asked.model, width, DEPTH, pathlib.Path(scratch))
+            plan = plan_of(asked.tools / "plan", asked.model, width, DEPTH, pathlib.Path(scratch), "--fold")
             for arm in ("plan", "one-rate"):
                 for seed in range(1, asked.seeds + 1):
                     for rate in asked.rates:
