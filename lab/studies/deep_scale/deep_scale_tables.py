@@ -197,8 +197,29 @@ def fit_table() -> str:
     return page.table(["polynomial", "largest error", "at correlation", "R²"], rows)
 
 
+# What is done to a trained model, its loss there, and the loss that counts as nothing done.
+DONE = [("as it was trained", "loss", None), ("the novel in capitals, before fine-tuning", "capitals", None),
+        ("after fine-tuning of all weights", "full", "capitals"), ("after fine-tuning by adapters", "adapters", "capitals"),
+        *[(f"without the {end} {f'{m} layers' if m > 1 else 'layer'}", f"without {end} {m}", "loss")
+          for end in ("last", "first") for m in (1, 2, 3, 4, 6)],
+        *[(f"{form}, {'weights' if of == 'weights' else 'and inputs of matrices'}", f"{form} {of}", "loss")
+          for form in ("E4M3", "E5M2") for of in ("weights", "all")]]
+
+
+def pretrained_table(results: dict) -> str:
+    """Losses, or by how much they are above or below those before, and the difference of the arms by pairs of seeds."""
+    of = {arm: {run["seed"]: run for run in results["pretrained"]["runs"] if run["arm"] == arm} for arm in ("vanilla pre", "DeepScaleLM pre")}
+    rows = []
+    for title, key, before in DONE:
+        values = [{seed: run[key] - (run[before] if before else 0) for seed, run in runs.items()} for runs in of.values()]
+        differences = [values[1][seed] - values[0][seed] for seed in values[0].keys() & values[1].keys()]
+        rows.append([title + (", change" if before else ""), *(mean_text([*one.values()]) for one in values), mean_text(differences)])
+    return page.table(["nats per byte", "vanilla", "DeepScaleLM", "difference"], rows)
+
+
 def tables(results: dict) -> dict[str, str]:
-    return {"shape": shape_table(results, "shape"), "masked": shape_table(results, "masked"), "method": method_table(results),
+    of_torch = {"pretrained": pretrained_table(results)} if "pretrained" in results else {}  # which run.py does not make
+    return {**of_torch, "shape": shape_table(results, "shape"), "masked": shape_table(results, "masked"), "method": method_table(results),
             "ablation": list_table(results, ABLATION, ["post-norm, 16 layers of width 32", "loss", "rate",
                                                        "perplexity in Table 13, 96/512"]),
             "start": list_table(results, STARTS, ["pre-norm, 16 layers of width 32, β² = 2/N, variances of", "loss", "rate",
