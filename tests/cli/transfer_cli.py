@@ -32,7 +32,7 @@ BAD = [
     (["--text", "short.txt"], ["--text = short.txt of 9 bytes", "--seq = 8"]),
     (["--rule", "gpt3"], ["rule = gpt3", "did you mean"]),
     (["--optimizer", "adam"], ["--optimizer = adam", "did you mean adamw?"]),
-    (["--axis", "breadth"], ["--axis = breadth", "width, depth, horizon, batch, length, shape or joint"]),
+    (["--axis", "breadth"], ["--axis = breadth", "width, depth, experts, horizon, batch, length, shape or joint"]),
     (["--axis", "joint", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
     (["--axis", "shape", "--sizes", "8,12"], ["--sizes = 12", "a number of layers"]),
     (["--axis", "joint", "--sizes", "8,800000000"], ["--sizes = 800000000", "at most 1e9 steps"]),
