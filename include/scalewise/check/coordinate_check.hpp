@@ -89,7 +89,7 @@ class CoordinateCheck {
         scales_(scales_of(family)),
         prediction_(scales_, plan_.shape, assumptions_) {
     // Variance between seeds falls as size^-power: entries of wide models average, if not as independent ones would,
-    // with a power of 1; along the depth nothing averages.
+    // with a power of 1; along the depth and the number of experts nothing averages.
     const double power = prediction_.along_width() ? 0.8 : 0;
     report_.judgements =
         Measurements(records_, prediction_, plan_, judgeable_, power, criteria).take();
