@@ -21,6 +21,7 @@
 #include "scalewise/propagation/softmax.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/sanitized.hpp"
 
 using namespace scalewise;
 using namespace scalewise::test;
@@ -259,7 +260,7 @@ TEST_CASE("MLP blocks with gates against networks that are drawn") {
       return std::array{std::sqrt(variance) * (shared + rest * stream.normal()),
                         std::sqrt(variance) * (shared + rest * stream.normal())};
     };
-    for (int network = 0; network < 3000; ++network) {
+    for (int network = 0; network < (sanitized ? 1000 : 3000); ++network) {
       std::array<std::array<double, 2>, d> x{}, g{}, y{}, back{};
       for (auto& feature : x) feature = pair_of(s, r);
       for (auto& feature : g) feature = pair_of(0.7, rg);
@@ -301,8 +302,8 @@ TEST_CASE("MLP blocks with gates against networks that are drawn") {
     CHECK(agrees(both, out.covariance, 4.0 / d));
     CHECK(agrees(gradient, in.variance, 2.0 / d));
     CHECK(agrees(gradients, in.covariance, 4.0 / d));
-    CHECK(square.error() < 0.02 * out.variance);
-    CHECK(gradients.error() < 0.04 * in.covariance);
+    CHECK(square.error() < 0.035 * out.variance);  // of 1000
+    CHECK(gradients.error() < 0.07 * in.covariance);
   }
 }
 
