@@ -112,9 +112,9 @@ class CoordinateCheck {
       report_.diagnosis = finding(*growth) +
                           (by_role ? "the plan lets it grow, as where a tensor has another's role"
                                    : "the rule itself lets it grow");
-    } else if (const Judgement* small = beginning_small()) {
+    } else if (const Judgement* shrinks = beginning_small()) {
       report_.cause = Cause::mistake;
-      report_.diagnosis = finding(*small) + wrong_output;
+      report_.diagnosis = finding(*shrinks) + wrong_output;
     } else if (failed) {
       diagnose();
     }
@@ -175,7 +175,7 @@ class CoordinateCheck {
     if (prediction_.roles() == nullptr) return nullptr;
     for (const Judgement& j : report_.judgements) {
       const bool first_value = j.curve.quantity.signal == Signal::value && j.moves == 0;
-      if (!first_value || !prediction_.roles()->small.contains(j.subject.place)) continue;
+      if (!first_value || !prediction_.roles()->shrinking.contains(j.subject.place)) continue;
       if (j.expected && j.measured && j.measured->slope < 0 &&
           j.deviation > report_.thresholds.doubt) {
         return &j;
@@ -304,7 +304,7 @@ class CoordinateCheck {
                                     band_text(growth) +
                                     " of the width, as where a tensor has another's role");
       }
-      for (const auto& [name, start] : roles->small) {
+      for (const auto& [name, start] : roles->shrinking) {
         report_.undecided.push_back(name + ": " + wrong_output + "; by the plan they begin as " +
                                     band_text(start) + " of the width");
       }

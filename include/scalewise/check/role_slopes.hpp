@@ -21,7 +21,7 @@ struct RoleSlopes {
   Band gradient = Band::zero();  // of the loss by activations that grow
   Moving logits;
   // Outputs that begin smaller and smaller, by the tensor that gives them: it has an output's role, though they grow.
-  std::map<std::string, Band> small;
+  std::map<std::string, Band> shrinking;
 
   /// Whether all activations change by order one: then none may begin smaller or change less.
   bool learns_features() const { return change == Band(0); }
@@ -48,7 +48,7 @@ class RoleWalk {
       }
     }
     if (head != nullptr) slopes.logits = of_head(*head, slopes);
-    if (slopes.learns_features()) find_small(slopes);
+    if (slopes.learns_features()) find_shrinking(slopes);
     return slopes;
   }
 
@@ -70,11 +70,11 @@ class RoleWalk {
             {0.5, (std::max)(0.5, 1 - share / 2)}};
   }
 
-  void find_small(RoleSlopes& slopes) const {
+  void find_shrinking(RoleSlopes& slopes) const {
     for (const auto& [name, tensor] : s_.tensors) {
       if (!tensor.present || tensor.group != Group::head || tensor.fan_out == 0) continue;
       const Band start = output_of(tensor, slopes).start;
-      if (start.high < 0 && !start.is_zero()) slopes.small.emplace(name, start);
+      if (start.high < 0 && !start.is_zero()) slopes.shrinking.emplace(name, start);
     }
   }
 
