@@ -157,7 +157,8 @@ def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str,
         if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
     if plan.plan["shape"].get("blocks") == "listed":  # whose description says what is tied, and leaves out what is fixed
-        found = {name: value for name, value in found.items() if _memory(value) not in owner and value.requires_grad}
+        found = {name: value for name, value in found.items() if _memory(value) not in owner
+                 and (value.requires_grad or not isinstance(value, torch.nn.Parameter))}
     unplanned = [name for name in found if plan.leaves_out(name)]
     problems += [f"{name}: not in the plan" for name, parameter in found.items()
                  if name not in unplanned and (parameter.requires_grad or not plan.ignores(name))]

@@ -52,6 +52,13 @@ kernels::Kernel stream_kernel(const kernels::EffectiveScales& scales) {
   return k;
 }
 
+nn::Batch<double> contact_batch() {
+  nn::Batch<double> batch;
+  batch.size = 1;
+  batch.tokens = batch.targets = contact_words;
+  return batch;
+}
+
 /// A measured mean against a prediction of the leading order in the width.
 void check_contact_mean(const std::vector<double>& sample, double expected) {
   const check::Estimate measured = check::estimate(sample);
@@ -70,9 +77,7 @@ TEST_CASE("Under a tied head the input's own words have the logits of the effect
     const kernels::TiedContact contact = kernels::tied_contact(
         stream_kernel(scales), scales, contact_width, std::pow(contact_width, -s));
     nn::Transformer<double> model(plan, {});
-    nn::Batch<double> batch;
-    batch.size = 1;
-    batch.tokens = batch.targets = contact_words;
+    const nn::Batch<double> batch = contact_batch();
     std::vector<std::vector<double>> own(3), exchanged(3);
     // Of two tokens each the logit of the other's word; parameters of the embedding only.
     const View<double> embedding = model.parameters().value(0);
@@ -118,9 +123,7 @@ TEST_CASE("Under a tied head the input's own words have the kernels of the effec
     const kernels::TiedContact contact = kernels::tied_contact(
         stream_kernel(scales), scales, contact_width, std::pow(contact_width, -s));
     nn::Transformer<double> model(plan, {});
-    nn::Batch<double> batch;
-    batch.size = 1;
-    batch.tokens = batch.targets = contact_words;
+    const nn::Batch<double> batch = contact_batch();
     const auto word = [](Index a) { return contact_words[static_cast<std::size_t>(a)]; };
     std::vector<std::vector<double>> squares(3), products(3), own(3);
     for (int seed = 0; seed < contact_draws; ++seed) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Constants of the base in the table of every rule, formulation and optimizer. Tables are typed from the papers, and
+// Constants of the base in the table of every rule, formulation and optimizer. Tables are typed from the papers named at each, and
 // what constants do to a cell once: expected is their product, as an exact scaling.
 
 #include <set>
@@ -365,7 +365,7 @@ TEST_CASE("Every rule has a table of constants", "[constants]") {
   CHECK(typed == all);
 }
 
-// arXiv:2605.14200 (MSSP, features of experts as in the base) and arXiv:2601.20205 (Jiang et al., Table 2).
+// arXiv:2605.14200 (MSSP, features of experts as in the base) and arXiv:2601.20205v3 (Jiang et al., Table 2).
 TEST_CASE("Constants multiply the cells of the tables for experts", "[constants]") {
   struct Experts {
     const char* table;

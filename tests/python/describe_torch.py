@@ -180,6 +180,8 @@ class Described(unittest.TestCase):
         scalewise.apply(models[0], plan, base_std=0.1)
         self.assertTrue(bool((models[0].pos_embed == 1).all()))
         self.assertEqual(sum(len(group["params"]) for group in scalewise.param_groups(models[0], plan, lr=1)), 4)
+        with self.assertRaisesRegex(ValueError, "unknown: not in the plan"):
+            scalewise.apply({**dict(models[0].named_parameters()), "unknown": torch.ones(3)}, plan, base_std=0.1)
         models[0].pos_embed.requires_grad_(True)
         with self.assertRaisesRegex(ValueError, "pos_embed: not in the plan"):
             scalewise.param_groups(models[0], plan, lr=1)

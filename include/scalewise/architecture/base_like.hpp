@@ -67,7 +67,7 @@ constexpr void require_base_depth(const Shape& whole, long depth) {
                          std::to_string(whole.depth));
 }
 
-/// Of a base of another number of experts, how many of them a token activates: the same share.
+/// The experts that a token activates in a base of another number of them: the same share.
 /// `active`: those of the target, 0 where it is not known
 /// Throws:   InvalidInput for a target without experts, and where the number would not be whole.
 constexpr long active_in_base(long active, long experts, long base_experts) {
