@@ -90,8 +90,9 @@ class FiniteAttention : public FiniteLayer {
     if (form.read > 0) {
       covariance_ = l.encodings.covariance(tokens, tokens);
       const auto [eigenvalues, vectors] = symmetric_eigen(covariance_);
-      const Matrix<> half = vectors * eigenvalues.cwiseMax(0.0).cwiseSqrt().asDiagonal();
-      encodings_ = half * normal_matrix(tokens, own, seed, name, ".encodings");
+      root_ = vectors * eigenvalues.cwiseMax(0.0).cwiseSqrt().asDiagonal();
+      standard_ = normal_matrix(tokens, own, seed, name, ".encodings");
+      encodings_ = root_ * standard_;
     }
   }
 
@@ -183,27 +184,43 @@ class FiniteAttention : public FiniteLayer {
     return sum;
   }
 
-  void descend(double rate) override {
-    const bool tied = form_.layer.scores == SelfAttention::ScoreScale::tied_over_d;
+  void for_each_parameter(const Visit& visit) override {
+    Matrix<> d_output = Matrix<>::Zero(output_.rows(), output_.cols());
+    Matrix<> d_bias = Matrix<>::Zero(1, bias_.cols());
+    Matrix<> d_value = Matrix<>::Zero(value_.rows(), value_.cols());
+    Matrix<> d_query = Matrix<>::Zero(query_.rows(), query_.cols());
+    Matrix<> d_key = d_query;
+    Matrix<> d_encodings = Matrix<>::Zero(encodings_.rows(), encodings_.cols());
     for (const Features& p : passes_) {
-      output_ -= rate * o_scale_ * (p.o.transpose() * p.delta);
-      bias_ -= rate * form_.layer.sigma_b * p.delta.colwise().sum();
-      value_ -= rate * v_scale_ * (p.b.transpose() * p.d_v);
-      query_ -= rate * q_scale_ * (p.a.transpose() * p.d_q);
-      (tied ? query_ : key_) -= rate * k_scale_ * (p.a.transpose() * p.d_k);
-      if (form_.read == 0) continue;
-      switch (form_.layer.encodings.trained) {
-        case Encodings::Trained::through_root:
-          encodings_ -= rate * (covariance_ * p.d_e);
-          break;
-        case Encodings::Trained::itself:
-          encodings_ -= rate * p.d_e;
-          break;
-        case Encodings::Trained::nothing:
-          break;
-      }
+      d_output.noalias() += p.o.transpose() * p.delta;
+      d_bias += p.delta.colwise().sum();
+      d_value.noalias() += p.b.transpose() * p.d_v;
+      d_query.noalias() += p.a.transpose() * p.d_q;
+      d_key.noalias() += p.a.transpose() * p.d_k;
+      if (form_.read > 0) d_encodings += p.d_e;
     }
-    if (tied) key_ = query_;
+    visit(output_, o_scale_ * d_output);
+    visit(bias_, form_.layer.sigma_b * d_bias);
+    visit(value_, v_scale_ * d_value);
+    if (form_.layer.scores == SelfAttention::ScoreScale::tied_over_d) {
+      visit(query_, q_scale_ * d_query + k_scale_ * d_key);
+      key_ = query_;
+    } else {
+      visit(query_, q_scale_ * d_query);
+      visit(key_, k_scale_ * d_key);
+    }
+    if (form_.read == 0) return;
+    switch (form_.layer.encodings.trained) {
+      case Encodings::Trained::through_root:
+        visit(standard_, root_.transpose() * d_encodings);
+        encodings_ = root_ * standard_;
+        break;
+      case Encodings::Trained::itself:
+        visit(encodings_, d_encodings);
+        break;
+      case Encodings::Trained::nothing:
+        break;
+    }
   }
   void clear() override {
     passes_.clear();
@@ -271,7 +288,7 @@ class FiniteAttention : public FiniteLayer {
   Index heads_;
   Index dim_, value_dim_;
   Matrix<> query_, key_, value_, output_, bias_;
-  Matrix<> covariance_, encodings_;
+  Matrix<> covariance_, root_, standard_, encodings_;  // R, R^(1/2), E~ and E
   double q_scale_ = 0, k_scale_ = 0, v_scale_ = 0, o_scale_ = 0, score_scale_ = 0;
   std::vector<Features> passes_;
   std::deque<FiniteNorm> norms_;  // of each head; none without

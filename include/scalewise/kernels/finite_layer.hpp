@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Layers of finite size to compare kernels with: forward, backward, their own part of the tangent
-// kernel, and steps of gradient descent.
+// kernel, and their parameters with gradients.
 #pragma once
 
 #include <Eigen/Core>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ inline double product(const Matrix<>& x, const Matrix<>& y, const Matrix<>& u, c
 
 class FiniteLayer {
  public:
+  using Visit = std::function<void(Matrix<>& value, const Matrix<>& gradient)>;
+
   FiniteLayer() = default;
   FiniteLayer(const FiniteLayer&) = delete;
   FiniteLayer& operator=(const FiniteLayer&) = delete;
@@ -58,8 +61,9 @@ class FiniteLayer {
   virtual Matrix<> backward(std::size_t input, const Matrix<>& delta) = 0;
   /// Σ over the layer's parameters of products of gradients, for two inputs.
   virtual double tangent(std::size_t, std::size_t) const { return 0; }
-  /// Parameters -= rate · their gradient, summed over the inputs since clear().
-  virtual void descend(double) {}
+  /// What is trained, always in the same order, with gradients summed over the inputs since clear();
+  /// `visit` may change it.
+  virtual void for_each_parameter(const Visit&) {}
   /// Drops what is kept of the inputs so far.
   virtual void clear() {}
 };
@@ -88,11 +92,15 @@ class FiniteDense : public FiniteLayer {
     return scale_ * scale_ * product(x_[i], x_[j], delta_[i], delta_[j]) +
            sigma_b_ * sigma_b_ * (delta_[i] * delta_[j].transpose()).sum();
   }
-  void descend(double rate) override {
+  void for_each_parameter(const Visit& visit) override {
+    Matrix<> d_weight = Matrix<>::Zero(weight_.rows(), weight_.cols());
+    Matrix<> d_bias = Matrix<>::Zero(1, bias_.cols());
     for (std::size_t i = 0; i < delta_.size(); ++i) {
-      weight_ -= rate * scale_ * (x_[i].transpose() * delta_[i]);
-      bias_ -= rate * sigma_b_ * delta_[i].colwise().sum();
+      d_weight.noalias() += x_[i].transpose() * delta_[i];
+      d_bias += delta_[i].colwise().sum();
     }
+    visit(weight_, scale_ * d_weight);
+    visit(bias_, sigma_b_ * d_bias);
   }
   void clear() override {
     x_.clear();
@@ -132,7 +140,7 @@ class FiniteConvolution : public FiniteLayer {
     return dx;
   }
   double tangent(std::size_t i, std::size_t j) const override { return dense_.tangent(i, j); }
-  void descend(double rate) override { dense_.descend(rate); }
+  void for_each_parameter(const Visit& visit) override { dense_.for_each_parameter(visit); }
   void clear() override { dense_.clear(); }
 
  private:

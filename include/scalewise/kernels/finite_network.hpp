@@ -4,6 +4,8 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -76,6 +78,28 @@ inline void check_inputs(const std::vector<Matrix<>>& inputs) {
 
 }  // namespace detail
 
+/// Settings of Adam.
+/// Source:   Kingma and Ba 2015 (arXiv:1412.6980), Algorithm 1.
+struct AdamOptions {
+  double rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+
+  /// Throws:   InvalidInput for a negative rate, a β outside [0, 1) and an ε that is not positive.
+  void check() const {
+    detail::require_nonnegative(rate, "rate");
+    for (const auto& [name, beta] : {std::pair{"beta1", beta1}, std::pair{"beta2", beta2}}) {
+      if (!(beta >= 0 && beta < 1)) {
+        throw InvalidInput(name, numeric::number_text(beta), "a number in [0, 1)");
+      }
+    }
+    if (!(epsilon > 0)) {
+      throw InvalidInput("epsilon", numeric::number_text(epsilon), "a positive number");
+    }
+  }
+};
+
 /// A random network of finite size with the layers of a kernel, and its training.
 /// Equation: θ standard normal; every weight acts times σ/√fan_in
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2, the parametrization of NTK.
@@ -142,6 +166,47 @@ class FiniteNetwork {
   /// Shapes:   targets (inputs, features or fewer)
   /// Returns:  the loss before the step
   double step(const std::vector<Matrix<>>& inputs, const Matrix<>& targets, double rate) {
+    const double loss = differentiate(inputs, targets);
+    for (const auto& layer : stack_) {
+      layer->for_each_parameter(
+          [&](Matrix<>& value, const Matrix<>& gradient) { value -= rate * gradient; });
+    }
+    return loss;
+  }
+
+  /// One step of Adam on the same loss; its moments, and the number t of its steps, stay with the network.
+  /// Equation: m = β1 m + (1-β1) ∇, v = β2 v + (1-β2) ∇²,
+  ///           θ -= rate m/(1-β1^t) / (√(v/(1-β2^t)) + ε), ∇ of ½ Σ ‖g - targets‖², θ standard normal at first
+  /// Source:   Kingma and Ba 2015 (arXiv:1412.6980), Algorithm 1.
+  /// Shapes:   targets (inputs, features or fewer)
+  /// Returns:  the loss before the step
+  /// Throws:   InvalidInput as AdamOptions::check(), and as step().
+  double adam_step(const std::vector<Matrix<>>& inputs, const Matrix<>& targets,
+                   const AdamOptions& o) {
+    o.check();
+    const double loss = differentiate(inputs, targets);
+    const auto t = static_cast<double>(++adam_steps_);
+    const double rate = o.rate / (1 - std::pow(o.beta1, t));
+    const double correction = 1 / (1 - std::pow(o.beta2, t));
+    std::size_t at = 0;
+    for (const auto& layer : stack_) {
+      layer->for_each_parameter([&](Matrix<>& value, const Matrix<>& gradient) {
+        if (at == moments_.size()) {
+          const Matrix<> zero = Matrix<>::Zero(value.rows(), value.cols());
+          moments_.emplace_back(zero, zero);
+        }
+        auto& [m, v] = moments_[at++];
+        m = o.beta1 * m + (1 - o.beta1) * gradient;
+        v = o.beta2 * v + (1 - o.beta2) * gradient.cwiseAbs2();
+        value.array() -= rate * m.array() / ((correction * v.array()).sqrt() + o.epsilon);
+      });
+    }
+    return loss;
+  }
+
+ private:
+  /// Leaves the gradients of the loss in the layers.
+  double differentiate(const std::vector<Matrix<>>& inputs, const Matrix<>& targets) {
     detail::check_inputs(inputs);
     if (targets.rows() != static_cast<Index>(inputs.size())) {
       throw InvalidInput("targets", std::to_string(targets.rows()) + " rows",
@@ -161,11 +226,9 @@ class FiniteNetwork {
       loss += delta.squaredNorm() / 2;
       backward(i, delta);
     }
-    for (const auto& layer : stack_) layer->descend(rate);
     return loss;
   }
 
- private:
   void clear() {
     for (const auto& layer : stack_) layer->clear();
   }
@@ -181,6 +244,8 @@ class FiniteNetwork {
   }
 
   std::vector<std::unique_ptr<detail::FiniteLayer>> stack_;
+  std::vector<std::pair<Matrix<>, Matrix<>>> moments_;  // of Adam: m and v of every parameter
+  long adam_steps_ = 0;
 };
 
 /// The empirical kernels of one random network of finite size.
