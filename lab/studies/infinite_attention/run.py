@@ -27,7 +27,10 @@ DIGITS = "--train 50 --validation 50 --test 300"
 CHAPTERS = "--data chapters --kernels gap,struct,residual --sigma-qk 0.3 --train 150 --validation 60 --test 150"
 CONVOLUTIONS = [1, 2, 4]
 DEPTH_SPLITS = SPLITS[:5]
+NORMS = {"none": "none", "head": "LayerNorm of each head", "output": "LayerNorm at the output"}
 QUICK_TRAINED = "--sizes 12,16 --seeds 2 --steps 4 --train 10 --validation 10 --test 20"
+ADAM = "--optimizer adam --train 128 --validation 200 --test 500 --steps 1000"
+QUICK_ADAM = f"--optimizer adam --batch 5 {QUICK_TRAINED}"
 QUICK_DIGITS = "--train 20 --validation 20 --test 30"
 QUICK_CHAPTERS = "--data chapters --kernels gap,struct --sigma-qk 0.3 --train 12 --validation 8 --test 8"
 
@@ -70,6 +73,8 @@ EXPERIMENTS = {
     "centred": Experiment("trained_attention", "--centred", f"--centred {QUICK_TRAINED}", ("networks", "kernels")),
     "trained_head": Experiment("trained_attention", "--norm head", f"--norm head {QUICK_TRAINED}", ("networks",)),
     "centred_head": Experiment("trained_attention", "--norm head --centred", f"--norm head --centred {QUICK_TRAINED}", ("networks",)),
+    **{f"adam_{norm}": Experiment("trained_attention", f"--norm {norm} {ADAM}", f"--norm {norm} {QUICK_ADAM}", ("networks", "best"))
+       for norm in NORMS},
     **{f"digits_{split}": regression(DIGITS, QUICK_DIGITS, split) for split in SPLITS},
     **{f"{name}_{split}": regression(f"--digits {SHIFTED.format(most=most)} {DIGITS}",
                                      f"--digits {SHIFTED.format(most=most)} {QUICK_DIGITS}", split, OnShiftedDigits)
@@ -86,7 +91,6 @@ CIFAR = {"flatten": (65.54, 66.27), "gap": (77.85, 77.39), "struct": (80.55, 79.
 TABLE_8 = {"none": {"softmax": 64.10, "relu": 69.68, "identity": 70.46},
            "head": {"softmax": 68.96, "relu": 77.40, "identity": 75.28},
            "output": {"softmax": 71.70, "relu": 79.00, "identity": 79.56}}
-NORMS = {"none": "none", "head": "LayerNorm of each head", "output": "LayerNorm at the output"}
 
 
 def accuracies(results: dict, of: str, kernel: str, by: str) -> list[float]:
@@ -144,6 +148,20 @@ def trained_table(results: dict) -> str:
                        *(f"width {width}, from initial outputs" for width in sizes), "NNGP", "NTK", "CIFAR-10, Table 8"], rows)
 
 
+def adam_table(results: dict) -> str:
+    rows = []
+    for norm, text in NORMS.items():
+        for best in results[f"adam_{norm}"]["best"]:
+            mine = [row for row in results[f"adam_{norm}"]["networks"] if row["weights"] == best["weights"]]
+            chosen = [row for row in mine if (row["width"], row["rate"]) == (best["width"], best["rate"])]
+            cells = [mean_text([100 * row[f"{part}_accuracy"] for row in chosen], 1) for part in ("validation", "test")]
+            every = [100 * row["validation_accuracy"] for row in mine]
+            rows.append([text, best["weights"], f"{best['width']}, {best['rate']:g}", *cells, f"{min(every):.1f} to {max(every):.1f}",
+                         f"{TABLE_8[norm][best['weights']]:.1f}"])
+    return page.table(["normalization", "attention", "best width, rate", "validation, %", "test, %", "validation, all runs",
+                       "CIFAR-10, Table 8"], rows)
+
+
 def digits_table(results: dict, of: str) -> str:
     flatten = accuracies(results, of, "flatten", "nngp")
     rows = []
@@ -182,7 +200,7 @@ def chapters_table(results: dict) -> str:
 
 def tables(results: dict) -> dict[str, str]:
     return {"heads": heads_table(results), "slopes": slopes_table(results), "sampled": sampled_table(results),
-            "trained": trained_table(results), "digits": digits_table(results, "digits"),
+            "trained": trained_table(results), "adam": adam_table(results), "digits": digits_table(results, "digits"),
             **{name: digits_table(results, name) for name in SHIFTS}, "depths": depths_table(results), "chapters": chapters_table(results)}
 
 
