@@ -79,7 +79,10 @@ struct Losses {
   double first = 0;
   double last = 0;
 
-  void add(double loss, long step) { (step == 0 ? first = last : last) = loss; }
+  void add(double loss, long step) {
+    if (step == 0) first = loss;
+    last = loss;
+  }
 };
 
 class Training {
