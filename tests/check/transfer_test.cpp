@@ -172,10 +172,10 @@ TEST_CASE("An error of the shape moves the regret as a fit with another shape do
     moved.curvature += curvature;
     moved.third += third;
     for (int step = 0; step < 100; ++step) {
-      for (SizeFit& size : moved.sizes) detail::fit_seeds(moved, size);
-      detail::recentre(moved);
+      for (SizeFit& size : moved.sizes) scalewise::check::detail::fit_seeds(moved, size);
+      scalewise::check::detail::recentre(moved);
     }
-    return detail::rise(moved, distance(moved));
+    return scalewise::check::detail::rise(moved, distance(moved));
   };
   const double small = 1e-5;
   const double by_curvature = (refitted(small, 0) - refitted(-small, 0)) / (2 * small);
@@ -183,7 +183,8 @@ TEST_CASE("An error of the shape moves the regret as a fit with another shape do
   for (SizeFit& size : fit.sizes) size.scatter = 0;  // a rounding error otherwise
   for (const bool curvature : {true, false}) {
     fit.covariance = {curvature ? 1e-12 : 0, 0, curvature ? 0 : 1e-12};
-    const IntervalEstimate regret = detail::fitted_regret(fit, {1, -1}, 1, distance(fit));
+    const IntervalEstimate regret =
+        scalewise::check::detail::fitted_regret(fit, {1, -1}, 1, distance(fit));
     const double t = 12.7062;  // of one degree of freedom
     const double expected = t * 1e-6 * std::fabs(curvature ? by_curvature : by_third);
     CHECK_THAT(regret.high - regret.value, WithinRel(expected, 1e-3));
