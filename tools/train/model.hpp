@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "frame/progress.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/initialize.hpp"
@@ -98,10 +98,10 @@ inline void settle(Settings& s) {
   s = settled(std::move(s));
   const std::string other = nn::differences(config_of(s), Rule(s.rule).text);
   if (!other.empty()) {
-    std::cerr << "warning: not as in the text of " << s.rule << ": " << other << '\n';
+    frame::say_once("warning: not as in the text of " + s.rule + ": " + other);
   }
   if (ignores_steps(s)) {
-    std::cerr << "warning: " << s.rule << " does not scale with the number of steps\n";
+    frame::say_once("warning: " + s.rule + " does not scale with the number of steps");
   }
 }
 
