@@ -33,8 +33,9 @@ int count(const Truth& truth, Verdict verdict) {
 TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps") {
   // Of 1000 sweeps an exact interval holds it in 950 ± 6.9: two points, 930 to 970, are 2.9 standard
   // deviations. Welch's with 3 and 15 degrees is not exact: over 4000 other draws it held the drift in
-  // 93.2 to 96.8 %, so 936 ± 7.7 to 968 ± 5.6: 913 to 985 in three standard deviations. Optima and
-  // regrets also have the shape's error, at the few degrees of the seeds, and are held more often.
+  // 93.2 to 96.8 %, so 936 ± 7.7 to 968 ± 5.6: 913 to 985 in three standard deviations; the regret in
+  // 92.6 to 95.1 %: 901 to 972. Optima also have the shape's error, at the few degrees of the seeds, and
+  // are held more often.
   // Seeds that scatter much, losses that do, both, and small or large sizes more.
   for (const Truth& truth : {Truth{.drift = 0}, Truth{.drift = 0.1, .narrowing = 0.8},
                              Truth{.drift = 0.1, .narrowing = -0.8},
@@ -50,7 +51,7 @@ TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps") {
     const int regret = count(
         truth, [&](const Transfer& t) { return holds(t.sizes[2].regret, truth.regret(32, 128)); });
     CAPTURE(truth.drift, truth.scatter, truth.narrowing, regret);
-    CHECK(930 <= regret);
+    CHECK((901 <= regret && regret <= 972));
   }
 }
 

@@ -158,6 +158,40 @@ TEST_CASE("The regret is that of the fitted curve, without the luck of the lowes
   CHECK_THAT(sum, WithinAbs(6e-5, 1.5e-5));
 }
 
+TEST_CASE("An error of the shape moves the regret as a fit with another shape does") {
+  // Optima off the middle of their rates, so that they follow the curvature. Seeds do not scatter.
+  const auto runs = runs_of({32, 128}, -2, 2, 3, [](long size, double octave, long) {
+    const double v = octave - (size == 32 ? 1.4 : -0.7);
+    return 2 + 0.04 * v * v;
+  });
+  RateFit fit = fit_rates(rate_curves(runs));
+  REQUIRE(fit.fitted);
+  const auto distance = [](const RateFit& f) { return f.sizes[0].optimum - f.sizes[1].optimum; };
+  const auto refitted = [&](double curvature, double third) {
+    RateFit moved = fit;
+    moved.curvature += curvature;
+    moved.third += third;
+    for (int step = 0; step < 100; ++step) {
+      for (SizeFit& size : moved.sizes) scalewise::check::detail::fit_seeds(moved, size);
+      scalewise::check::detail::recentre(moved);
+    }
+    return scalewise::check::detail::rise(moved, distance(moved));
+  };
+  const double small = 1e-5;
+  const double by_curvature = (refitted(small, 0) - refitted(-small, 0)) / (2 * small);
+  const double by_third = (refitted(0, small) - refitted(0, -small)) / (2 * small);
+  for (SizeFit& size : fit.sizes) size.scatter = 0;  // a rounding error otherwise
+  for (const bool curvature : {true, false}) {
+    fit.covariance = {curvature ? 1e-12 : 0, 0, curvature ? 0 : 1e-12};
+    const IntervalEstimate regret =
+        scalewise::check::detail::fitted_regret(fit, {1, -1}, 1, distance(fit));
+    const double t = 12.7062;  // of one degree of freedom
+    const double expected = t * 1e-6 * std::fabs(curvature ? by_curvature : by_third);
+    CHECK_THAT(regret.high - regret.value, WithinRel(expected, 1e-3));
+    CHECK_THAT(regret.value - regret.low, WithinRel(expected, 1e-3));
+  }
+}
+
 TEST_CASE("Far from the fit the regret is measured between the rates next to the transferred one",
           "[check]") {
   // Optima at 0.2 and -3.8. At octave 0 the seeds lose 0.1, 0.2 and 0.3 more than the curve says, at 1

@@ -216,9 +216,9 @@ TEST_CASE("Experts are numbered behind an underscore in Switch Transformers", "[
   });
   CHECK(third == "no error");
   // A shared one is no expert, and neither is one without a number.
-  CHECK(detail::split_expert("h.0.mlp.shared_expert_0.up").number == -1);
-  CHECK(detail::split_expert("h.0.expert_up.weight").number == -1);
-  CHECK(detail::split_expert("h.0.expert_01.up").number == -1);
+  CHECK(scalewise::detail::split_expert("h.0.mlp.shared_expert_0.up").number == -1);
+  CHECK(scalewise::detail::split_expert("h.0.expert_up.weight").number == -1);
+  CHECK(scalewise::detail::split_expert("h.0.expert_01.up").number == -1);
 }
 
 TEST_CASE("A third size confirms numbered experts", "[described]") {

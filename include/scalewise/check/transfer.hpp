@@ -190,18 +190,21 @@ inline double shape_half(const RateFit& fit, double curvature, double third) {
 /// The end of an interval of what cannot be below zero; one that is not finite stays.
 inline double never_negative(double low) { return low < 0 && std::isfinite(low) ? 0 : low; }
 
-/// The regret at a rate that is a distance from the optimum. The interval of the distance gives one
-/// of the regret, errors of the shape give another, and both are combined by MOVER.
-/// Source:   Zou and Donner 2008, doi:10.1002/sim.3095, for the sum of two estimates
-inline IntervalEstimate fitted_regret(const RateFit& fit, const IntervalEstimate& distance) {
-  const double v = distance.value;
+/// The regret of a rate that is v above the optimum of size k; `weights` are those of the optima in v. An error of
+/// the shape changes it through v, and directly. As both are of one error, and mostly opposed, what it does
+/// directly counts as a further way of the optimum: the interval of v is that of the regret.
+/// Equation: δ(c v² + d v³) = (2 c v + 3 d v²) (δv + (v δc + v² δd) / (2 c + 3 d v)); the last divisor at least c,
+///           where a curve bends back
+inline IntervalEstimate fitted_regret(RateFit fit, const std::vector<double>& weights,
+                                      std::size_t k, double v) {
+  const double divisor = std::fmax(2 * fit.curvature + 3 * fit.third * v, fit.curvature);
+  fit.sizes[k].leverage[0] -= v / divisor;
+  fit.sizes[k].leverage[1] -= v * v / divisor;
+  const double half = optima_half(fit, weights);
   const double value = rise(fit, v);
-  const double ends[] = {rise(fit, distance.low), rise(fit, distance.high)};
-  const double least = distance.low <= 0 && distance.high >= 0 ? 0 : std::fmin(ends[0], ends[1]);
-  const double most = std::fmax(value, std::fmax(ends[0], ends[1]));
-  const double shape = shape_half(fit, v * v, v * v * v);
-  return {value, never_negative(value - std::hypot(value - std::fmin(least, value), shape)),
-          value + std::hypot(most - value, shape)};
+  const auto [least, most] = std::minmax({rise(fit, v - half), rise(fit, v + half)});
+  return {value, std::fabs(v) <= half ? 0 : std::fmin(std::fmax(least, 0), value),
+          std::fmax(value, most)};
 }
 
 /// The rate among those tried that is next to one.
@@ -284,10 +287,7 @@ inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::
     return measured_regret(curve, fit, size, transferred, optima_half(fit, weights));
   }
   weights[k] = -1;
-  IntervalEstimate distance = optima_sum(fit, weights);
-  const double expected = transferred - fit.sizes[first].optimum;
-  return fitted_regret(
-      fit, {distance.value + expected, distance.low + expected, distance.high + expected});
+  return fitted_regret(fit, weights, k, transferred - size.optimum);
 }
 
 /// Whether a size that trains at other rates diverges at the transferred one, or little above it.
