@@ -111,7 +111,8 @@ inline std::vector<std::string> without_effect(const std::vector<std::string>& s
     });
     std::size_t at = 0;
     architecture::for_each_field(has, [&](std::string_view name, const auto& field) {
-      const std::string text = architecture::field_text(field), &other = wanted[at++];
+      const std::string text = architecture::field_text(field);
+      const std::string& other = wanted[at++];
       if (text == other) return;
       const std::string key = prefix + std::string(name);
       lines.push_back(plan.rule + " has " + key + " = " + text + ": --set " + key + "=" + other +
