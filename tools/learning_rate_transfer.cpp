@@ -181,8 +181,6 @@ class Program {
 struct Result {
   SweepSubject subject;
   TransferReport report;
-  std::vector<std::string> check =
-      {};  // arguments of coordinate_check; none: the rule is not known
 };
 
 /// Where it goes.
@@ -253,7 +251,10 @@ int finish(const Result& r, const Output& output, const frame::Options& options)
 }
 
 int finish(const Experiment& e, const TransferReport& report, const frame::Options& options) {
-  return finish({subject_of(e), report}, {e.format, e.out}, options);
+  SweepSubject subject = subject_of(e);
+  subject.check = same_models(e, options);
+  subject.check.insert(subject.check.end(), {"--out", "check"});
+  return finish({subject, report}, {e.format, e.out}, options);
 }
 
 /// Judges a table of runs, and compares it with another if there is one.

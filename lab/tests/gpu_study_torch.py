@@ -7,6 +7,7 @@
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -36,6 +37,9 @@ def rows_of(out):
 
 with tempfile.TemporaryDirectory() as scratch:
     whole, killed, failing = (pathlib.Path(scratch) / f"{name}.jsonl" for name in ("whole", "killed", "failing"))
+    temporary = pathlib.Path(scratch) / "temporary"  # where nothing is left, nor next to the output
+    temporary.mkdir()
+    os.environ["TMPDIR"] = str(temporary)
     subprocess.run(command(whole), check=True)
     expected = rows_of(whole)
     for arm, least in (("search", 12), ("tuned", 6), ("one rate", 8), ("maximal update", 8)):
@@ -55,6 +59,8 @@ with tempfile.TemporaryDirectory() as scratch:
         file.write(b'{"arm": "one ra')
     subprocess.run(command(killed), check=True)
     assert rows_of(killed) == expected
+    left = [path for path in [*temporary.iterdir(), *pathlib.Path(scratch).iterdir()] if path not in (whole, killed, temporary)]
+    assert not left, left
 
     # runs that fail are lines, too, and the search says that none trained
     module = pathlib.Path(scratch) / "module.py"

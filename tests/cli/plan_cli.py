@@ -9,6 +9,7 @@
 import csv
 import functools
 import io
+import itertools
 import json
 import math
 import pathlib
@@ -105,6 +106,17 @@ def small(rule, form):
     return run("--rule", rule, "--preset", model, "--base-preset", model, "--format", form, *layers, *told)
 
 
+# Every choice of a shape, with each of its values.
+YES_OR_NO = ("tied_head", "head_bias", "gated_mlp", "biases", "norm_gain", "norm_bias", "learned_positions", "class_token",
+             "embedding_norm", "final_norm", "branch_norm")
+CHOICES = {name: ("true", "false") for name in YES_OR_NO} | {
+    "attention_biases": ("none", "qkv", "all"), "qk_norm": ("none", "head", "full"), "activation": ("relu", "gelu", "silu"),
+    "segments": ("0", "2"), "relative_buckets": ("0", "32")}
+# Of what a kind of blocks cannot have, whatever its shape in JSON says: arXiv:2604.27077v2, section 2, has no norms, and
+# 2311.01575 has queries, keys, values and a sum.
+NEVER = {"normalized": ("norm_gain", "norm_bias", "final_norm"), "shallow_encoder": YES_OR_NO}
+
+
 def only_warnings(text):
     return all(line.startswith(("plan: warning: ", "plan: note: ")) for line in text.splitlines())
 
@@ -132,6 +144,36 @@ class Plan(unittest.TestCase):
                     self.assertEqual(result.returncode, 0, result.stderr)
                     self.assertIn("query", result.stdout)
                     self.assertTrue(only_warnings(result.stderr), result.stderr)
+
+    def test_a_choice_that_a_rule_does_not_follow_is_said(self):
+        """Every rule with every choice is planned so, or refuses it, or a line says what it has."""
+        kinds = {"vit-b16": [rule for rule in rules() if rule.startswith("shallow")],
+                 "bert-base": [rule for rule in rules() if "ngpt" in rule or "nu-gpt" in rule]}
+        kinds["gpt2"] = [rule for rule in rules() if rule not in kinds["vit-b16"] + kinds["bert-base"]]
+        self.assertEqual([len(of) for of in kinds.values()], [3, 5, len(rules()) - 8])
+        more = {"vit-b16": [], "bert-base": ["--set", "depth=1"], "gpt2": ["--set", "depth=4", *RUN[2:]]}
+        seen = 0
+        for preset, name in itertools.product(kinds, CHOICES):
+            for value in CHOICES[name]:
+                asked = ["--preset", preset, "--base-preset", preset, *more[preset],
+                         "--set", f"{name}={value}", "--format", "json"]
+                result = run("--compare", ",".join(kinds[preset]), *asked)
+                with self.subTest(preset=preset, name=name, value=value):
+                    if result.returncode == 2:
+                        self.assertIn(f"{name} = {value}", result.stderr)
+                        continue
+                    plans = json.loads(result.stdout)["plans"]
+                    self.assertEqual(len(plans), len(kinds[preset]))
+                    expected = set()
+                    for plan in plans:
+                        rule, shape = plan["rule"]["id"], plan["shape"]
+                        default = "none" if name in ("attention_biases", "qk_norm") else False
+                        has = str(False if name in NEVER.get(shape["blocks"], ()) else shape.get(name, default)).lower()
+                        if has != value:
+                            expected.add(f"plan: warning: {rule} has {name} = {has}: --set {name}={value} changes nothing")
+                    self.assertEqual({line for line in result.stderr.splitlines() if f": --set {name}=" in line}, expected)
+                    seen += len(expected)
+        self.assertGreater(seen, 80)
 
     def test_every_preset_plans(self):
         presets = [line.split()[0] for line in run("--list-presets").stdout.splitlines()[1:]]

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,11 @@ CHECK = ["coordinate_check", "--head-dim", "8", "--seq", "16", "--batch", "4", "
          "16,32,64,128", "--quiet"]
 SWEEP = ["learning_rate_transfer", "--text", HOSTILE, "--head-dim", "4", "--depth", "1", "--seq", "8", "--batch", "2",
          "--steps", "20", "--seeds", "2", "--sizes", "8,16", "--quiet"]
+EXPERTS = ["coordinate_check", "--axis", "experts", "--sizes", "4,8,16,32", "--width", "32", "--head-dim", "8", "--depth", "1",
+           "--steps", "2", "--seq", "16", "--batch", "4", "--set", "mssp=true", "--gates", "sigmoid",
+           "--set", "experts_per_token=experts/2", "--set", "expert_ff=32", "--quiet"]
+NO_TRANSFER = ["learning_rate_transfer", "--rule", "standard", "--sizes", "16,64", "--head-dim", "8", "--depth", "1", "--steps", "5",
+               "--seeds", "4", "--activation", "relu", "--rotary", "--seq", "16", "--batch", "4", "--set", "biases=false", "--quiet"]
 # Of each page: the command, and what it may end with.
 PAGES = {
     "pass": ([*CHECK], 0),
@@ -33,6 +39,8 @@ PAGES = {
     "inconclusive": ([*CHECK, "--seeds", "1"], 3),
     "judged": ([*CHECK, "--judge", HOSTILE + ".csv"], 3),
     "sweep": ([*SWEEP], None),
+    "experts": ([*EXPERTS], 0),
+    "no transfer": ([*NO_TRANSFER], 1),
 }
 ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 VOID = {"meta", "img"}
@@ -239,6 +247,31 @@ class Reports(unittest.TestCase):
             self.assertIn(again.returncode, (0, 1, 3), again.stderr)
             page = self.folder / f"again {name}" / (PAGES[name][0][0] + ".html")
             self.assertEqual(page.read_text(encoding="utf-8"), self.page[name])
+
+    def inputs(self, command):
+        """The options of a command for a shell, with their values, as the program reads them."""
+        shown = subprocess.run(["bash", "-c", command + " --dry-run"], capture_output=True, text=True, cwd=self.folder, timeout=100,
+                               check=False, env={**ENVIRONMENT, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"})
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        found = dict(re.findall("^(--[a-z-]+) = (.*)$", shown.stdout, re.MULTILINE))
+        words = shlex.split(command)  # since long texts are cut
+        found["--set"] = [value for option, value in zip(words, words[1:]) if option == "--set"]
+        return found
+
+    def test_the_next_command_trains_the_same_models(self):
+        """All that both programs have is the same, but for how long and how fast they train."""
+        of_training = {"--steps", "--rate", "--warmup", "--schedule"}
+        for name in ("pass", "experts", "no transfer"):
+            with self.subTest(name):
+                command = html.unescape(re.search("What to try next.*?<pre>(.*?)</pre>", self.page[name], re.DOTALL)[1])
+                sizes = [re.search("--sizes ([0-9,]+)", text)[1] for text in (command, shlex.join(PAGES[name][0]))]
+                self.assertEqual(sizes[0], sizes[1])
+                asked, told = self.inputs(shlex.join(PAGES[name][0])), self.inputs(command)
+                both = (asked.keys() & told.keys()) - of_training
+                self.assertGreater(len(both), 15)
+                told["--set"] = [text for text in told["--set"] if text != "tied_head=false"]  # as coordinate_check has it anyway
+                self.assertEqual({name: told[name] for name in both}, {name: asked[name] for name in both})
+                self.assertNotIn("--help", command)
 
     def test_without_gnuplot_the_page_says_so(self):
         done = self.run_program(*PAGES["sweep"][0], "--out", "plain", PATH=str(self.folder / "none"))

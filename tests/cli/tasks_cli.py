@@ -79,6 +79,25 @@ class Tasks(TaskTest):
         self.by_shell(tasks[:2])
         self.assertTrue(any(b'"loss":null' in path.read_bytes() for path in self.results.iterdir()))
 
+    def test_what_differs_from_a_rule_is_said_by_each_command_once(self):
+        """And not by each of its runs, whether they are made here or as tasks."""
+        said = {"warning: not as in the text of deep-scale-lm: activation = gelu (relu there)",
+                "note: planned with dropout=0.1, but the run has 0",
+                "note: planned with input_correlation=0.9, but the data has 0.0"}
+        options = ["--rule", "deep-scale-lm", "--depth", "4", "--steps", "2", "--activation", "gelu", "--set", "dropout=0.1",
+                   "--set", "input_correlation=0.9"]
+
+        def check(message):
+            lines = [line for line in message.splitlines() if line.startswith(("note: ", "warning: "))]
+            self.assertEqual(len(lines), 3, message)
+            self.assertTrue(all(any(line.startswith(text) for line in lines) for text in said), message)
+
+        check(self.run_program(self.folder, *TINY, *options).stderr)
+        tasks, message = self.emit(*options)
+        check(message)
+        self.assertEqual(shell("\n".join(tasks[:3]), self.folder).stderr, "")
+        check(self.run_program(self.folder, *TINY, *options, "--collect", "--results", "results").stderr)
+
     # ---- killed, torn, repeated ------------------------------------------------------------------
 
     def test_a_killed_worker_loses_its_task_only(self):

@@ -92,6 +92,14 @@ class Text(unittest.TestCase):
                 self.assertEqual(usual, self.result(name, *options[name], "--activation", "silu", "--rotary"))
                 self.assertNotEqual(usual, self.result(name, *options[name], "--activation", "gelu"))
 
+    def test_what_a_rule_does_not_follow_is_said_once(self):
+        for name in sorted({"coordinate_check", "learning_rate_transfer"} & PROGRAMS.keys()):
+            with self.subTest(name):
+                done = run(name, "--rule", "ngpt", "--dry-run", *FAMILY, "--steps", 1, "--set", "gated_mlp=false", "--norm", "rms")
+                self.assertEqual((done.returncode, done.stderr),
+                                 (0, "warning: ngpt has gated_mlp = true: --set gated_mlp=false changes nothing\n"
+                                     "warning: ngpt has no norms: --placement and --norm change nothing\n"))
+
     def test_steps_that_a_rule_ignores_are_said(self):
         steps = ["--set", "iterations=8", "--set", "base.iterations=4"]
         for rule, more, said in (("ngpt-complete-p", [], True), ("ngpt-complete-p", ["--set", "horizon_exponent=0.5"], False),

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -177,6 +178,47 @@ TEST_CASE("Experts that are numbered may be more than in the base", "[described]
   CHECK(fewer.shape.depth == 1);
   CHECK(fewer.tensors[0].group == Group::router);
   CHECK(fewer.tensors[2].group == Group::expert_up);
+}
+
+/// The second block of either stack, the first one with experts.
+/// Source: transformers (17da178), models/switch_transformers/modular_switch_transformers.py, SwitchTransformersExperts;
+///         as in the files of google/switch-base-8: encoder.block.1.layer.1.mlp.experts.expert_0.wi.weight.
+ModelDescription switch_transformer(long n, long experts) {
+  std::vector<Given> rows{{"shared.weight", embedding, "io", {100, n}}};
+  for (const std::string at : {"encoder.block.1.layer.1.mlp.", "decoder.block.1.layer.2.mlp."}) {
+    rows.push_back({at + "router.classifier.weight", linear, "oi", {experts, n}});
+    for (long expert = 0; expert < experts; ++expert) {
+      const std::string one = at + "experts.expert_" + std::to_string(expert);
+      rows.push_back({one + ".wi.weight", linear, "oi", {4 * n, n}});
+      rows.push_back({one + ".wo.weight", linear, "oi", {n, 4 * n}});
+    }
+  }
+  return description(rows);
+}
+
+TEST_CASE("Experts are numbered behind an underscore in Switch Transformers", "[described]") {
+  const DescribedModel found =
+      from_descriptions(switch_transformer(64, 16), switch_transformer(16, 8));
+  CHECK(found.shape.experts == 16);
+  CHECK(found.base.experts == 8);
+  const std::vector<std::string> lines = lines_of(found);
+  const std::string at = "decoder.block.1.layer.2.mlp.";
+  for (const std::string& line :
+       {at + "router.classifier.weight router d_model experts ",
+        at + "experts.expert_15.wi.weight expert_up d_model 4*d_model ",
+        at + "experts.expert_15.wo.weight expert_down 4*d_model d_model "}) {
+    CHECK(std::count(lines.begin(), lines.end(), line) == 1);
+  }
+  CHECK(found.tensors.size() == 1 + 2 * (1 + 2 * 16));
+  const std::string third = test::error_message([&] {
+    architecture::require_same_growth(switch_transformer(64, 16), switch_transformer(16, 8),
+                                      switch_transformer(32, 12));
+  });
+  CHECK(third == "no error");
+  // A shared one is no expert, and neither is one without a number.
+  CHECK(scalewise::detail::split_expert("h.0.mlp.shared_expert_0.up").number == -1);
+  CHECK(scalewise::detail::split_expert("h.0.expert_up.weight").number == -1);
+  CHECK(scalewise::detail::split_expert("h.0.expert_01.up").number == -1);
 }
 
 TEST_CASE("A third size confirms numbered experts", "[described]") {

@@ -3,6 +3,7 @@
 
 #include "scalewise/plan/set_up_warnings.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,34 @@ TEST_CASE("Depth matters to rules that have none, and decayed gains are said onc
   CHECK_THAT(found[0], StartsWith("depth = 8, but the base's is 2: maximal-update does not scale"));
   CHECK_THAT(found[1], StartsWith("gains are decayed (layer.0.attention_norm_gain"));
   CHECK(set_up_warnings(make_plan(Gpt2{}, {.model = warned_shape(256)})).size() <= 1);
+}
+
+TEST_CASE("A norm of each branch undoes depths that its last matrix is drawn by") {
+  // Those rules whose tables have the depth in the variance of the attention's output: 2/(2L), (8L)^(-1/2), 1/l and, through
+  // the correlation that reaches a layer, 1/r_l. The others have it in the branch's multiplier or in rates, or nowhere.
+  const std::vector<std::string> drawn{"gpt2", "deep-norm", "ds-init", "deep-scale-lm"};
+  Shape shape = warned_shape(256);
+  shape.depth = 8;
+  shape.activation = Activation::relu;
+  for (const Rule& rule : rules()) {
+    if (rule.id.starts_with("shallow")) continue;
+    CAPTURE(rule.id);
+    std::vector<Parameter> parameters;
+    for (const Parameter& p : {Parameter{"dropout", 0.1}, Parameter{"input_correlation", 0.2}}) {
+      const auto names = policy::parameter_names(rule.id);
+      if (std::count(names.begin(), names.end(), p.name) > 0) parameters.push_back(p);
+    }
+    for (const bool norm : {true, false}) {
+      shape.branch_norm = norm;
+      const auto found = set_up_warnings(
+          make_plan(rule, {.model = shape, .base = shape, .parameters = parameters}));
+      const auto is_said = [](const std::string& text) {
+        return text.starts_with("branch_norm = true: the norm of a branch undoes that ");
+      };
+      const bool expected = norm && std::count(drawn.begin(), drawn.end(), rule.id) > 0;
+      CHECK(std::count_if(found.begin(), found.end(), is_said) == (expected ? 1 : 0));
+    }
+  }
 }
 
 TEST_CASE("A tied head with a large embedding warns with the first loss") {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,10 +64,6 @@ inline PageTable quantity_table(const Json& json, const std::string& verdict = {
   return table;
 }
 
-inline std::string list_of(const std::vector<long>& sizes) {
-  return fmt::format("{}", fmt::join(sizes, ","));
-}
-
 inline std::string coordinate_reason(const Findings& found) {
   const check::Report& r = found.report;
   if (!found.optimizer.empty())
@@ -96,22 +93,37 @@ inline std::string cause_text(const check::Report& report) {
   return {};
 }
 
-inline PageSection coordinate_next(const Experiment& e, const Findings& found, bool judges_files) {
+/// Of the models that were checked.
+inline std::string sweep_command(const Experiment& e, const frame::Options& options) {
+  std::vector<std::string> words = same_models(e, options);
+  const auto unties = [](const std::string& word) { return word.starts_with("tied_head="); };
+  if (std::none_of(words.begin(), words.end(), unties))
+    words.insert(words.end(), {"--set", "tied_head=false"});
+  words.insert(words.end(), {"--out", "transfer"});
+  return command_line("learning_rate_transfer", words);
+}
+
+inline PageSection coordinate_next(const Experiment& e, const Findings& found,
+                                   const frame::Options& options) {
   PageSection next{"What to try next"};
   const check::Report& r = found.report;
   const auto say = [&](const std::string& line) { next.lines.push_back(line); };
   for (const std::string& line : r.missing) say("Missing: " + line);
   for (const std::string& line : r.undecided) say("Open: " + line);
   if (r.verdict == check::Verdict::inconclusive) {
-    say(judges_files
+    say(options.given("--judge")
             ? "Append more runs to the files of records, and judge them again."
             : "More runs: a longer --budget, or a fixed number with --seeds. Where seeds do not "
               "help, add a larger size to --sizes. If training diverged, lower --rate.");
   } else if (r.verdict == check::Verdict::pass) {
-    say("Does the best learning rate of the smallest model stay the best? A sweep tells:");
-    next.command = command_line("learning_rate_transfer",
-                                {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
-                                 axis_name(e), "--sizes", list_of(e.sizes), "--out", "transfer"});
+    const bool own_code = options.given("--plans");
+    say(own_code
+            ? "Does the best learning rate of the smallest model stay the best? Train each size at "
+              "several rates, write size, rate, seed and loss of each run into a table, and "
+              "have it judged:"
+            : "Does the best learning rate of the smallest model stay the best? A sweep tells:");
+    next.command =
+        own_code ? "learning_rate_transfer --judge losses.csv" : sweep_command(e, options);
   } else if (!found.optimizer.empty()) {
     say("Set the optimizer as the plan says; each difference is listed below. Then check again.");
   } else if (r.cause == check::Cause::mistake) {
@@ -187,7 +199,7 @@ inline Page coordinate_page(const Experiment& e, const Findings& found, const Sh
                                                ", with two standard deviations; dashed: as expected"
                                          : "No pictures: " + drawing.problem},
        .svg = drawing.svg});
-  sections.push_back(detail::coordinate_next(e, found, options.given("--judge")));
+  sections.push_back(detail::coordinate_next(e, found, options));
   sections.push_back({.title = "Rows that fail", .table = detail::quantity_table(json, "fail")});
   sections.push_back(
       {.title = "Rows in doubt", .table = detail::quantity_table(json, "inconclusive")});

@@ -4,6 +4,8 @@
 // Shared by the programs that check a rule: a family of models along one axis, and its options.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -74,6 +76,25 @@ inline bool grows_both(const Experiment& e) {
 }
 
 inline bool widens(const Experiment& e) { return e.axis == Axis::width || grows_both(e); }
+
+/// Words for coordinate_check or learning_rate_transfer to train the models of the other one; for wider models where
+/// only one of them has the axis.
+inline std::vector<std::string> same_models(const Experiment& e, const frame::Options& options) {
+  const bool shared = widens(e) || e.axis == Axis::depth || e.axis == Axis::experts;
+  std::vector<std::string> words{"--rule",      e.model.rule,
+                                 "--optimizer", optimizer_name(e),
+                                 "--axis",      shared && !widens(e) ? axis_name(e) : "width"};
+  if (shared) {
+    words.insert(words.end(), {"--sizes", fmt::format("{}", fmt::join(e.sizes, ",")), "--base",
+                               std::to_string(e.base)});
+  }
+  for (std::string& word :
+       options.given_words({"--set", "--width", "--depth", "--head-dim", "--heads", "--placement",
+                            "--norm", "--activation", "--rotary", "--parallel", "--gates",
+                            "--score-cap", "--logit-cap", "--text", "--seq", "--batch"}))
+    words.push_back(std::move(word));
+  return words;
+}
 
 /// Checks options against each other, and leaves nothing open.
 /// Throws:   InvalidInput for what makes no experiment.

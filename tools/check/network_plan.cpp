@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "check/batch_statistics.hpp"
+#include "frame/progress.hpp"
 #include "train/model.hpp"
 
 namespace scalewise::experiment {
@@ -55,20 +54,17 @@ double input_correlation(const Shape& shape, const propagation::Data& data) {
   return std::round(1e4 * shared / all) / 1e4;
 }
 
-/// Says, once, where --set plans a run with other numbers than it has; those of the data to a tenth.
+/// Says where --set plans a run with other numbers than it has; those of the data to a tenth.
 void say_what_differs(const train::Settings& s, double correlation) {
   Shape unused;
-  std::string text;
   for (const Parameter& p : tools::set_target(s.set, unused)) {
     const bool of_data = p.name == "input_correlation";
     if (!of_data && p.name != "dropout") continue;
     const double own = of_data ? correlation : s.dropout;
     if (std::abs(p.value - own) <= (of_data ? 0.1 * own : 0)) continue;
-    text += fmt::format("note: planned with {}={:g}, but {} has {:g}\n", p.name, p.value,
-                        of_data ? "the data" : "the run", own);
+    frame::say_once(fmt::format("note: planned with {}={:g}, but {} has {:g}", p.name, p.value,
+                                of_data ? "the data" : "the run", own));
   }
-  static std::once_flag said;
-  if (!text.empty()) std::call_once(said, [&] { std::cerr << text; });
 }
 
 }  // namespace

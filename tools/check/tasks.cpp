@@ -87,6 +87,7 @@ void add_task_options(frame::Options& o, TaskOptions& tasks) {
 
 void check(const TaskOptions& tasks, const frame::Options& options,
            std::initializer_list<const char*> others) {
+  frame::one_of_many() = options.given("--run-one");
   std::string verb;
   for (const char* name : {"--emit-tasks", "--run-one", "--collect"}) {
     if (!options.given(name)) continue;

@@ -36,7 +36,7 @@ struct TaskOptions {
 /// Adds the three verbs and --results.
 void add_task_options(frame::Options& options, TaskOptions& tasks);
 
-/// `others` are options that are not for tasks.
+/// Says nothing once more in a task; `others` are options that are not for tasks.
 /// Throws:   InvalidInput for two verbs, a verb without --results, --results without a verb, and for one of
 ///           the others next to them.
 void check(const TaskOptions& tasks, const frame::Options& options,

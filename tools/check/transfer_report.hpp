@@ -62,7 +62,7 @@ inline std::string digits(double value, const char* format = "{:.3g}") {
 }
 
 inline SweepSubject subject_of(const Experiment& e) {
-  const bool decay = tunes_decay(e), own = e.axis == Axis::depth || e.axis == Axis::experts;
+  const bool decay = tunes_decay(e);
   return {e.model.rule + ", " + optimizer_name(e),
           size_name(e),
           decay ? "weight decay" : "rate",
@@ -70,8 +70,7 @@ inline SweepSubject subject_of(const Experiment& e) {
           decay ? "weight_decay" : "rate",
           centre(e),
           "nats",
-          {"--rule", e.model.rule, "--optimizer", optimizer_name(e), "--axis",
-           own ? axis_name(e) : "width", "--out", "check"},
+          {},
           {{"rule", e.model.rule},
            {"optimizer", optimizer_name(e)},
            {"axis", axis_name(e)},

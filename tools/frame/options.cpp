@@ -174,6 +174,15 @@ Option::Json Option::value_of_words() const {
   return list;
 }
 
+void Option::add_given_words(std::vector<std::string>& words, bool from_anywhere) const {
+  for (const std::string& word : given_words_) {
+    words.push_back(name_);
+    if (kind_ == Kind::flag) continue;
+    const bool path = from_anywhere && role_ == Role::reads;
+    words.push_back(path ? fs::absolute(word).string() : word);
+  }
+}
+
 Option::Json Option::value() const {
   Json value = get_();
   if (role_ != Role::reads) return value;
@@ -298,13 +307,17 @@ Options::Json Options::settings() const {
 std::vector<std::string> Options::given_words(bool from_anywhere) const {
   std::vector<std::string> words;
   for (const Option& option : list_) {
-    if (!option.is_setting() && !(from_anywhere && option.name_ == "--threads")) continue;
-    for (const std::string& word : option.given_words_) {
-      words.push_back(option.name_);
-      if (option.kind_ == Option::Kind::flag) continue;
-      const bool path = from_anywhere && option.role_ == Option::Role::reads;
-      words.push_back(path ? fs::absolute(word).string() : word);
-    }
+    if (option.is_setting() || (from_anywhere && option.name_ == "--threads"))
+      option.add_given_words(words, from_anywhere);
+  }
+  return words;
+}
+
+std::vector<std::string> Options::given_words(const std::vector<std::string>& names) const {
+  std::vector<std::string> words;
+  for (const Option& option : list_) {
+    if (std::find(names.begin(), names.end(), option.name_) != names.end())
+      option.add_given_words(words, false);
   }
   return words;
 }

@@ -85,6 +85,7 @@ class Option {
   Number number(const std::string& word) const;
   Json item(const std::string& word) const;
   Json value_of_words() const;
+  void add_given_words(std::vector<std::string>& words, bool from_anywhere) const;
   Json value() const;
 
   std::string name_, help_, group_;
@@ -170,6 +171,9 @@ class Options {
   /// The words of a command line that has these inputs and runs: the options that were given, as they were given; or
   /// from any folder and on as many threads, with absolute paths.
   std::vector<std::string> given_words(bool from_anywhere = false) const;
+
+  /// Those of the options with these names, for another program that has them too.
+  std::vector<std::string> given_words(const std::vector<std::string>& names) const;
 
   /// Makes the folders that results go to, and tries to write there.
   /// Throws:   InvalidInput when one cannot be made or written, and for a folder that has the file

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "frame/signals.hpp"
@@ -16,6 +17,18 @@ namespace scalewise::frame {
 bool& quiet() {
   static bool value = false;
   return value;
+}
+
+bool& one_of_many() {
+  static bool value = false;
+  return value;
+}
+
+void say_once(const std::string& line) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (!one_of_many() && said.insert(line).second) fmt::print(stderr, "{}\n", line);
 }
 
 Progress::Progress(std::string what, long all, double cost, long before)

@@ -14,6 +14,12 @@ namespace scalewise::frame {
 /// Silences every Progress: the variable of the option --quiet.
 bool& quiet();
 
+/// Whether this process makes one run of another command, which has said what there is to say.
+bool& one_of_many();
+
+/// Prints a line on stderr: once, however often it is said and on whatever thread, and not in one of many.
+void say_once(const std::string& line);
+
 /// Counts units of work as they are done, on any thread.
 class Progress {
  public:

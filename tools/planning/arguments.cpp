@@ -3,9 +3,9 @@
 
 #include "planning/arguments.hpp"
 
-#include <iostream>
 #include <utility>
 
+#include "frame/progress.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/same_growth.hpp"
@@ -63,8 +63,7 @@ std::optional<DescribedSizes> described_config(const PlanArguments& a) {
   }
   if (sizes.base.shape.d_model == sizes.target.shape.d_model)  // what grows says no role
     sizes.target.roles = io::roles_of_config(config->json, config->name);
-  for (const std::string& note : sizes.target.notes)
-    std::cerr << a.program << ": note: " << note << '\n';
+  for (const std::string& note : sizes.target.notes) frame::say_once(a.program + ": note: " + note);
   return sizes;
 }
 
@@ -178,7 +177,7 @@ void with_names(const std::string& program, const std::string& names,
                 const std::function<void(const dialect::Dialect&)>& use) {
   if (names.ends_with(".json")) return use(read_dialect_file(names)->get());
   const dialect::Dialect& dialect = dialect::dialect_named("--names", names);
-  if (!dialect.note.empty()) std::cerr << program << ": note: " << dialect.note << '\n';
+  if (!dialect.note.empty()) frame::say_once(program + ": note: " + std::string(dialect.note));
   use(dialect);
 }
 
@@ -199,7 +198,7 @@ plan::CodeFactors code_of_names(const std::string& names) {
 
 GivenModel model_of_config(const std::string& program, const std::string& path) {
   io::ModelConfig config = io::model_config_file(path);
-  for (const std::string& note : config.notes) std::cerr << program << ": note: " << note << '\n';
+  for (const std::string& note : config.notes) frame::say_once(program + ": note: " + note);
   return {std::move(config.shape), config.code, config.initializer_std,
           std::move(config.initializer_key)};
 }
@@ -235,7 +234,7 @@ std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedMode
   PlanArguments rest = arguments;
   rest.base = {};  // is described
   return make_plans(rest, std::move(target), GivenModel{model.base}, [&](const std::string& line) {
-    std::cerr << arguments.program << ": " << line << '\n';
+    frame::say_once(arguments.program + ": " + line);
   });
 }
 
@@ -247,7 +246,7 @@ std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target) 
   return make_plans(
       arguments, std::move(target),
       model_of(arguments.program, arguments.base_preset, arguments.base_config),
-      [&](const std::string& line) { std::cerr << arguments.program << ": " << line << '\n'; });
+      [&](const std::string& line) { frame::say_once(arguments.program + ": " + line); });
 }
 
 }  // namespace scalewise::tools

@@ -31,7 +31,8 @@ constexpr const char* how_to_give_a_base =
 
 /// Says what a plan was hardly meant to be; with --strict that is an error.
 void warn(const Plan& plan, const PlanArguments& arguments, const Say& say) {
-  const std::vector<std::string> warnings = set_up_warnings(plan);
+  std::vector<std::string> warnings = without_effect(arguments.set, plan);
+  for (std::string& text : set_up_warnings(plan)) warnings.push_back(std::move(text));
   if (arguments.strict) messages::require_none(plan.rule + " in a strict plan:", warnings);
   for (const std::string& text : warnings) say("warning: " + text);
 }

@@ -8,9 +8,11 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scalewise/architecture/shape_fields.hpp"
+#include "scalewise/plan/plan.hpp"
 #include "scalewise/policy/parameter.hpp"
 
 namespace scalewise::tools {
@@ -84,6 +86,42 @@ inline void set_base(const std::vector<std::string>& settings, std::optional<Sha
     throw InvalidInput("--set", "base." + field, "a field of a shape after \"base.\"",
                        messages::did_you_mean(field, architecture::shape_fields()));
   }
+}
+
+/// Lines that name what --set asks for and a plan has otherwise, since the rule is for one kind of model or another field
+/// says it already.
+/// Requires: settings that set_target() and set_base() have read.
+inline std::vector<std::string> without_effect(const std::vector<std::string>& settings,
+                                               const Plan& plan) {
+  std::vector<std::string> lines;
+  const auto compare = [&](const std::string& prefix, Shape has) {
+    if (has.blocks == Blocks::normalized) has.norm_gain = has.norm_bias = has.final_norm = false;
+    if (has.blocks == Blocks::shallow_encoder)
+      architecture::for_each_flag(has, [](const char*, auto& flag) { flag = false; });
+    Shape asked = has;
+    for (const std::string& setting : settings) {
+      if (!setting.starts_with(prefix)) continue;
+      const std::size_t equals = setting.find('='), begin = prefix.size();
+      architecture::set_field(asked, setting.substr(begin, equals - begin),
+                              setting.substr(equals + 1));
+    }
+    std::vector<std::string> wanted;
+    architecture::for_each_field(asked, [&](std::string_view, const auto& field) {
+      wanted.push_back(architecture::field_text(field));
+    });
+    std::size_t at = 0;
+    architecture::for_each_field(has, [&](std::string_view name, const auto& field) {
+      const std::string text = architecture::field_text(field);
+      const std::string& other = wanted[at++];
+      if (text == other) return;
+      const std::string key = prefix + std::string(name);
+      lines.push_back(plan.rule + " has " + key + " = " + text + ": --set " + key + "=" + other +
+                      " changes nothing");
+    });
+  };
+  compare("", plan.shape);
+  if (plan.base) compare("base.", *plan.base);
+  return lines;
 }
 
 }  // namespace scalewise::tools

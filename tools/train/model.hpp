@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "frame/progress.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/initialize.hpp"
@@ -98,10 +98,10 @@ inline void settle(Settings& s) {
   s = settled(std::move(s));
   const std::string other = nn::differences(config_of(s), Rule(s.rule).text);
   if (!other.empty()) {
-    std::cerr << "warning: not as in the text of " << s.rule << ": " << other << '\n';
+    frame::say_once("warning: not as in the text of " + s.rule + ": " + other);
   }
   if (ignores_steps(s)) {
-    std::cerr << "warning: " << s.rule << " does not scale with the number of steps\n";
+    frame::say_once("warning: " + s.rule + " does not scale with the number of steps");
   }
 }
 
@@ -134,14 +134,22 @@ inline Plan plan_of(const Settings& open, Shape target) {
   if (base && s.base_depth > 0) base->depth = s.base_depth;
   if (base && s.base_heads > 0) base->heads = s.base_heads;
   if (base && s.base_iterations > 0) base->iterations = s.base_iterations;
-  return make_plan(s.rule,
-                   {.model = target,
-                    .base = base,
-                    .optimizer = s.optimizer,
-                    .decay = s.decay,
-                    .parameters = parameters,
-                    .constants = tools::constants_of(s.constants),
-                    .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start)});
+  Plan plan =
+      make_plan(s.rule, {.model = target,
+                         .base = base,
+                         .optimizer = s.optimizer,
+                         .decay = s.decay,
+                         .parameters = parameters,
+                         .constants = tools::constants_of(s.constants),
+                         .start = s.start.empty() ? std::nullopt : std::optional<Rule>(s.start)});
+  for (const std::string& line : tools::without_effect(s.set, plan))
+    frame::say_once("warning: " + line);
+  if (plan.shape.blocks == Blocks::normalized &&
+      (s.placement != NormPlacement::pre || s.norm != nn::Norm::layer)) {
+    frame::say_once("warning: " + plan.rule +
+                    " has no norms: --placement and --norm change nothing");
+  }
+  return plan;
 }
 
 inline nn::OptimizerConfig optimizer_of(const Settings& s) {

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -132,7 +131,7 @@ class TunedModel {
     // The reference transformer is narrower than plans warn of.
     const bool warns = !t.command.empty() && !frame::quiet();
     base_ = make_plans(args_, given_, given_, [&](const std::string& line) {
-              if (warns) std::cerr << "tune: " << line << '\n';
+              if (warns) frame::say_once("tune: " + line);
             }).front();
     Plan start = make_plans(plain, given_, given_, [](const std::string&) {}).front();
     // What the reference transformer does not decay does not change.

@@ -49,11 +49,15 @@ struct NumberedName {
   std::string after;
 };
 
-/// All parts between dots that are numbers as programs write them, not 01, each with what stands around it.
+/// All parts between dots that are numbers as programs write them, not 01, or end in "expert_" and a number, each with
+/// what stands around it.
 inline std::vector<NumberedName> numbers_in(const std::string& name) {
   std::vector<NumberedName> all;
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
+    constexpr std::string_view word = "expert_";
+    if (const std::size_t at = name.rfind(word, end); at != std::string::npos && at >= begin)
+      begin = at + word.size();
     long number = 0;
     const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
     const bool is_number = error == std::errc{} && stop == name.data() + end && number >= 0 &&

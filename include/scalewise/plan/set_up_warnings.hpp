@@ -73,6 +73,7 @@ class SetUp {
     if (plan_.base) heads("base.head_dim", *plan_.base);
     steps();
     gains();
+    branch_norms();
     tied_start();
     return std::move(found_);
   }
@@ -158,6 +159,24 @@ class SetUp {
     }
   }
 
+  /// A depth that the initial size of the last matrix of a branch follows, in vain: Norm(c x) = Norm(x).
+  void branch_norms() {
+    if (!plan_.shape.branch_norm) return;
+    for (const Entry& entry : plan_.entries) {
+      const bool is_last = entry.group == Group::attention_output ||
+                           entry.group == Group::mlp_down || entry.group == Group::expert_down;
+      if (!is_last || plan::is_extra(plan_, entry)) continue;
+      const Scaling& variance = entry.init_variance.scaling;
+      bool by_depth = depends_on_depth(variance);
+      for (const scaling::Factor& factor : variance.factors())
+        by_depth = by_depth || (factor.symbol->varies && factor.symbol != &symbols::fan_total);
+      if (!by_depth) continue;
+      warn("branch_norm = true: the norm of a branch undoes that " + plan_.rule + " draws " +
+           entry.name + " and others by the depth");
+      return;
+    }
+  }
+
   /// The loss with which a tied model begins where its embedding is large.
   void tied_start() {
     const Shape& shape = plan_.shape;
@@ -185,7 +204,8 @@ class SetUp {
 
 /// One line for each choice that a plan was hardly meant to have: target and base swapped; another depth
 /// under a rule that has none, and so of the number of steps; a head that is tied, biases, gates, norms, an activation that the base has
-/// otherwise; heads narrower than 32; gains that decay; a tied head whose first loss is many times ln vocab.
+/// otherwise; heads narrower than 32; gains that decay; depths that a norm of
+/// branches undoes; a tied head whose first loss is many times ln vocab.
 /// Requires: a plan that check_plan() accepts.
 inline std::vector<std::string> set_up_warnings(const Plan& plan) {
   return detail::SetUp(plan).take();

@@ -22,10 +22,10 @@ import multiprocessing
 import os
 import pathlib
 import shlex
+import shutil
 import socketserver
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -188,15 +188,14 @@ class Answer(socketserver.StreamRequestHandler):
             self.server.late = True
 
 
-class Server(socketserver.ThreadingUnixStreamServer):
+class Server(socketserver.ThreadingTCPServer):
     daemon_threads, late = True, False
 
 
-def ask(socket, *job):
+def ask(port, *job):
     """What `tune` runs: the loss, from the workers."""
-    import socket as sockets
-    with sockets.socket(sockets.AF_UNIX) as connection:
-        connection.connect(socket)
+    import socket
+    with socket.create_connection(("127.0.0.1", int(port))) as connection:
         connection.sendall(json.dumps(job).encode() + b"\n")
         print(connection.makefile().read())
 
@@ -224,13 +223,13 @@ def plan_of(a, folder, arm, width, constants=""):
 
 def tuned(a, runs, folder):
     """The rate and the other constants that `tune` finds at the base."""
-    with Server(str(folder / "socket"), Answer) as server:
+    with Server(("127.0.0.1", 0), Answer) as server:
         server.runs = runs
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        client = f"{shlex.quote(sys.executable)} {shlex.quote(__file__)} --ask {shlex.quote(str(folder / 'socket'))}"
+        client = f"{shlex.quote(sys.executable)} {shlex.quote(__file__)} --ask {server.server_address[1]}"
         done = subprocess.run([a.tools / "tune", *rule_options(a, "tuned"), *model_options(a, a.base), "--space", a.space,
                                "--steps", str(a.steps), "--trials", str(a.trials), "--seed", str(a.seed),
-                               "--threads", str(a.workers), "--quiet", "--format", "json", "--results", folder / "tune",
+                               "--threads", str(a.workers), "--quiet", "--format", "json", "--results", folder / f"tune-{os.getpid()}",
                                "--command", client + " {plan} {seed} {steps} {rate} {constants}"],
                               stdout=subprocess.PIPE, text=True)
         server.shutdown()
@@ -275,22 +274,24 @@ def carried(a, runs, folder, rate, constants, width):
 
 def experiment(a):
     runs = Runs(a)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(scratch)
-        try:
-            rate, constants = tuned(a, runs, folder)
-            print(f"tuned: rate={rate},{constants}", flush=True)
-            with concurrent.futures.ThreadPoolExecutor(64) as threads:
-                largest_first = sorted(a.widths, reverse=True)
-                jobs = [threads.submit(carried, a, runs, folder, rate, constants, width) for width in largest_first]
-                jobs += [threads.submit(walk, a, runs, folder, arm, width) for width in largest_first
-                         for arm in ("one rate", "maximal update")]
-                for job in jobs:
-                    job.result()
-        except OutOfTime:
-            print("out of time: the same command goes on from here")
-        finally:
-            runs.stop()
+    folder = a.out.with_name(a.out.name + ".work")  # plans, which a killed program leaves and the next one makes again
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        rate, constants = tuned(a, runs, folder)
+        print(f"tuned: rate={rate},{constants}", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(64) as threads:
+            largest_first = sorted(a.widths, reverse=True)
+            jobs = [threads.submit(carried, a, runs, folder, rate, constants, width) for width in largest_first]
+            jobs += [threads.submit(walk, a, runs, folder, arm, width) for width in largest_first
+                     for arm in ("one rate", "maximal update")]
+            for job in jobs:
+                job.result()
+    except OutOfTime:
+        print("out of time: the same command goes on from here")
+    finally:
+        runs.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main():
