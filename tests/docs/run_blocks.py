@@ -173,7 +173,7 @@ class Page:
         self.scratch = arguments.scratch
         self.environment = dict(os.environ)
         self.environment["PATH"] = os.pathsep.join(
-            [*(str(path) for path in arguments.bin), os.environ["PATH"]])
+            [*(str(path) for path in arguments.bin), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
         self.environment["SCALEWISE_SOURCE_DIR"] = str(arguments.source)
         self.environment["PYTHONPATH"] = os.pathsep.join(
             [str(arguments.source / "python"), str(arguments.source / "examples" / "pytorch"), str(pathlib.Path(__file__).resolve().parent / "stand_ins")])
