@@ -3,7 +3,7 @@
 
 #include "scalewise/io/table.hpp"
 
-#include <chrono>
+#include <ctime>
 
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/io/fit_table.hpp"
@@ -54,14 +54,15 @@ TEST_CASE("Ragged tables, and comparisons of no plan, are refused", "[table]") {
 }
 
 TEST_CASE("A table of very many layers takes no longer than its rows", "[table]") {
-  // Rows were looked for one by one: 60,000 of them took 48 s.
+  // The table takes as long as its plan. When rows were looked for one by one, it took three to five times as long,
+  // without optimization.
   Shape shape = preset_shape("gpt2");
-  shape.depth = 3000;
+  shape.depth = 1500;
+  const std::clock_t start = std::clock();  // of this process alone
   const Plan plan = make_plan(Gpt2{}, {.model = shape});
-  const auto start = std::chrono::steady_clock::now();
-  const Table all = plan_table(plan, true);
-  CHECK(all.rows.size() == plan.entries.size());
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  const std::clock_t planned = std::clock();
+  CHECK(plan_table(plan, true).rows.size() == plan.entries.size());
+  CHECK(std::clock() - planned < 2 * (planned - start));
 }
 
 TEST_CASE("LaTeX numbers have powers of ten, and text its special letters escaped", "[table]") {

@@ -56,8 +56,9 @@ inline std::vector<NumberedName> numbers_in(const std::string& name) {
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     constexpr std::string_view word = "expert_";
-    if (const std::size_t at = name.rfind(word, end); at != std::string::npos && at >= begin)
-      begin = at + word.size();
+    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    if (const std::size_t at = part.rfind(word); at != std::string_view::npos)
+      begin += at + word.size();
     long number = 0;
     const auto [stop, error] = std::from_chars(name.data() + begin, name.data() + end, number);
     const bool is_number = error == std::errc{} && stop == name.data() + end && number >= 0 &&
