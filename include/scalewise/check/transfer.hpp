@@ -191,10 +191,10 @@ inline double shape_half(const RateFit& fit, double curvature, double third) {
 inline double never_negative(double low) { return low < 0 && std::isfinite(low) ? 0 : low; }
 
 /// The regret of a rate that is v above the optimum of size k; `weights` are those of the optima in v. An error of
-/// the shape changes it through v, and directly. As both are of one error, and mostly opposed, what it does
-/// directly counts as a further way of the optimum: the interval of v is that of the regret.
-/// Equation: δ(c v² + d v³) = (2 c v + 3 d v²) (δv + (v δc + v² δd) / (2 c + 3 d v)); the last divisor at least c,
-///           where a curve bends back
+/// the shape changes it twice: through the optimum, and at a given v. Both come from one error and mostly cancel,
+/// so the second counts as a further move of the optimum, and the interval of v becomes that of the regret.
+/// Equation: δ(c v² + d v³) = (2 c v + 3 d v²) (δv + (v δc + v² δd) / (2 c + 3 d v)); that divisor is at least c,
+///           also where the curve bends back
 inline IntervalEstimate fitted_regret(RateFit fit, const std::vector<double>& weights,
                                       std::size_t k, double v) {
   const double divisor = std::fmax(2 * fit.curvature + 3 * fit.third * v, fit.curvature);
