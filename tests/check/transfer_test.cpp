@@ -177,9 +177,9 @@ TEST_CASE("An error of the shape moves the regret as a fit with another shape do
     }
     return scalewise::check::detail::rise(moved, distance(moved));
   };
-  const double small = 1e-5;
-  const double by_curvature = (refitted(small, 0) - refitted(-small, 0)) / (2 * small);
-  const double by_third = (refitted(0, small) - refitted(0, -small)) / (2 * small);
+  const double tiny = 1e-5;
+  const double by_curvature = (refitted(tiny, 0) - refitted(-tiny, 0)) / (2 * tiny);
+  const double by_third = (refitted(0, tiny) - refitted(0, -tiny)) / (2 * tiny);
   for (SizeFit& size : fit.sizes) size.scatter = 0;  // a rounding error otherwise
   for (const bool curvature : {true, false}) {
     fit.covariance = {curvature ? 1e-12 : 0, 0, curvature ? 0 : 1e-12};

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Constants of the base in the table of every rule, formulation and optimizer. Tables are typed from the papers named at each, and
-// what constants do to a cell once: expected is their product, as an exact scaling.
+// what constants do to a cell once: expected is their product, as an exact scaling. Where a paper has no version, it was not
+// written down which one was read.
 
 #include <set>
 #include <string>

@@ -93,7 +93,7 @@ inline std::string cause_text(const check::Report& report) {
   return {};
 }
 
-/// Of the models that were checked.
+/// The sweep of rates of the models that were checked, as a command.
 inline std::string sweep_command(const Experiment& e, const frame::Options& options) {
   std::vector<std::string> words = same_models(e, options);
   const auto unties = [](const std::string& word) { return word.starts_with("tied_head="); };

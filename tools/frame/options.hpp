@@ -172,7 +172,7 @@ class Options {
   /// from any folder and on as many threads, with absolute paths.
   std::vector<std::string> given_words(bool from_anywhere = false) const;
 
-  /// Those of the options with these names, for another program that has them too.
+  /// The words that were given for the options with these names, for another program that has them too.
   std::vector<std::string> given_words(const std::vector<std::string>& names) const;
 
   /// Makes the folders that results go to, and tries to write there.

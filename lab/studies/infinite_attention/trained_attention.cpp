@@ -74,7 +74,7 @@ Matrix<> scores(kernels::FiniteNetwork& network, const Part& part, int classes) 
   return network.outputs(part.inputs).leftCols(classes);
 }
 
-/// Of the first and the last step, a mean over its samples.
+/// The losses of the first and of the last step, means over samples.
 struct Losses {
   double first = 0;
   double last = 0;
@@ -214,7 +214,7 @@ Report run(const Settings& s) {
                                     {"nngp", classify(gram.nngp, samples).test},
                                     {"ntk", classify(gram.ntk, samples).test}});
       }
-      double most = -1;
+      double most = 0;
       Cells chosen;
       for (const long width : s.sizes) {
         for (const double rate : rates) {
@@ -225,7 +225,7 @@ Report run(const Settings& s) {
           }
           networks.rows.insert(networks.rows.end(), runs.begin(), runs.end());
           const double validation = mean_of(runs, "validation_accuracy");
-          if (validation <= most) continue;
+          if (!chosen.empty() && validation <= most) continue;
           most = validation;
           chosen = {{"weights", weights},
                     {"norm", norm},
