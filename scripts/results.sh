@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: MIT
 #
 # scripts/results.sh [--quick]
-# Makes what is missing of the results of lab/studies, and writes the pages: about seven hours of processor time by what the pages say,
-# so half of that on two cores. To resume what was stopped or killed, run the same command. --quick makes it all at small size in
-# build/results_quick, in six minutes with the programs built, and leaves the pages alone.
+# Makes what is missing of the results of lab/studies, and writes the pages: all of them in two and a half hours on two cores,
+# but for those of a GPU and of PyTorch, which have scripts of their own. To resume what was stopped or killed, run
+# the same command. --quick makes it all at small size in build/results_quick, in six minutes with the programs built, and leaves
+# the pages alone.
 # SCALEWISE_TOOLS=<folder> says where the programs are already built; those of the laboratory in its sibling lab.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -278,7 +278,7 @@ def draw_after(results: dict, folder: pathlib.Path) -> None:
     panels = (("Vanilla: variance stays linear", "variance", "set key top left\nset yrange [0:1.3]", [("long_xavier_pre", *before), ("long_xavier_pre", *after)]),
               ("Vanilla: gradient stays near 1/layer", "gradient", "set logscale xy\nset format y '10^{%T}'\nset key top right\nset yrange [*:*]",
                [("long_xavier_pre", *before), ("long_xavier_pre", *after)]),
-              ("Post-norm: β² = 0.1 loses it, 2/N does not", "gradient", "unset logscale x\nset yrange [1e-20:1e13]\nset ytics 1e5",
+              ("Post-norm: the gradient by β² = 0.1 and 2/N", "gradient", "unset logscale x\nset yrange [1e-20:1e13]\nset ytics 1e5",
                [("long_deep_scale_lm_post", *before), ("long_deep_scale_lm_post", "after", BLUE, "after, β² = 2/N"),
                 ("long_tenth", "after", ORANGE, "after, β² = 0.1")]))
     for panel, (title, quantity, style, curves) in enumerate(panels):
