@@ -13,6 +13,7 @@
 #include "scalewise/check/prediction.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
+#include "support/sanitized.hpp"
 #include "support/told.hpp"
 
 using namespace scalewise;
@@ -91,6 +92,7 @@ TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
   for (const Rule& rule : rules()) {
     for (const Optimizer& optimizer : {adamw, sgd}) {
       for (const bool depth : {false, true}) {
+        if (test::sanitized && depth == (optimizer == adamw)) continue;
         const std::vector<Member> family = family_of(std::string(rule.id), optimizer, depth);
         // What differs from layer to layer is no power of the depth.
         if (family.empty() || (depth && rule.id == "ds-init")) continue;
@@ -116,8 +118,8 @@ TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
       }
     }
   }
-  CHECK(families >= 40);
-  CHECK(mistakes >= 200);
+  CHECK(families >= (test::sanitized ? 20 : 40));
+  CHECK(mistakes >= (test::sanitized ? 100 : 200));
 }
 
 TEST_CASE("A mistake in the powers of experts is that in their plans") {

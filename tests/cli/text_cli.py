@@ -66,7 +66,8 @@ class Text(unittest.TestCase):
         self.assertLessEqual({"coordinate_check", "deep_init", "learning_rate_transfer"}, set(names))
         for name, rule in itertools.product(names, (entry["rule"] for entry in rules())):
             text = TEXTS.get(rule, {})
-            for change in ([], ["--activation", "gelu"], ["--activation", "relu"], ["--placement", "pre"], ["--placement", "post"]):
+            changes = [["--activation", "gelu"], ["--activation", "relu"], ["--placement", "pre"], ["--placement", "post"]]
+            for change in ([], *(changes if text else changes[:1])):
                 with self.subTest(name=name, rule=rule, change=change):
                     found, said = self.inputs(name, rule, *change)
                     other = {option for option, value in text.items() if option in found and found[option] != value}
