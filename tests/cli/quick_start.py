@@ -10,5 +10,5 @@ import sys
 PYTHON = {"PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])}
 # Threads that wait give way to others.
 PASSIVE = {**os.environ, **PYTHON, "OMP_WAIT_POLICY": "passive"}
-# Nor do programs start threads, or themselves again without OpenBLAS's own and for its fastest kernels: every x86-64 has these.
-QUICK = {**PASSIVE, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Prescott"}
+# Nor do programs restart themselves, without OpenBLAS's own threads and for its fastest kernels: every x86-64 has these.
+QUICK = {**PASSIVE, "OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Prescott"}
