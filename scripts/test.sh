@@ -186,7 +186,7 @@ check_syntax() {
 
 # By the compile commands of the preset, so that nothing is compiled on top. In --quick packages may be half
 # installed meanwhile, and nothing that needs them is looked for. In --full alone run the analyzer, which takes half of
-# the time, and checks that take half of the rest, each ten seconds of walking through Eigen.
+# the time, and checks that take half of the rest, each ten seconds and more of walking through Eigen.
 run_tidy() {
   local -a without=() checks=()
   [ -z "$leave_out" ] || without=(-D SCALEWISE_BUILD_TESTS=OFF)
@@ -271,7 +271,7 @@ done
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED  %s\n' "${failed[@]}"
 [ ${#skipped[@]} -eq 0 ] || printf 'skipped %s\n' "${skipped[@]}"
-[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow, those of the laboratory, whether each header compiles alone, and GCC's sanitizers"
+[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow, those of the laboratory, whether each header compiles alone, all cases of tests that try fewer under sanitizers, and GCC's sanitizers"
 printf '%d s\n' $SECONDS
 printf '%d passed, %d failed, %d skipped\n' $passed ${#failed[@]} ${#skipped[@]}
 [ ${#failed[@]} -eq 0 ]
