@@ -140,6 +140,7 @@ inline nlohmann::ordered_json transfer_json(const SweepSubject& s, const Transfe
   Json drift = interval(report.transfer.drift);
   drift["expected"] = report.transfer.expected;
   drift["tolerance"] = check::drift_tolerance;
+  if (report.transfer.own_drift) drift["own_shapes"] = *report.transfer.own_drift;
   Json used{{"runs", report.runs.size()}};
   if (report.budget > 0) used["seconds"] = report.seconds;
   Json json = frame::begin_report("learning_rate_transfer", 2, options);

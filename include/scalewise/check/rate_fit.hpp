@@ -6,11 +6,13 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
 #include "scalewise/numeric/line.hpp"
+#include "scalewise/numeric/quantile.hpp"
 
 namespace scalewise::check {
 
@@ -304,6 +306,32 @@ inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
     detail::add_scatter(size);
   }
   return fit;
+}
+
+/// A fit of each size alone, where their shapes differ by more than chance.
+/// Source:   the ratio of variances of nested models, Fisher 1924; beyond its 99 % point
+/// Requires: the fit of these curves.
+/// Returns:  a fit for each curve; none where shapes do not differ, or where the rates of a used size cannot tell.
+inline std::optional<std::vector<RateFit>> own_fits(const std::vector<RateCurve>& curves,
+                                                    const RateFit& fit) {
+  constexpr double surely = 2.326;  // standard deviations
+  std::vector<RateFit> own;
+  double rest = 0;
+  std::size_t degrees = 0;
+  for (std::size_t k = 0; k < curves.size(); ++k) {
+    own.push_back(fit_rates({curves[k]}));
+    if (!fit.sizes[k].used) continue;
+    if (!own[k].fitted || own[k].shape_degrees == 0) return {};
+    rest += own[k].noise * static_cast<double>(own[k].shape_degrees);
+    degrees += own[k].shape_degrees;
+  }
+  if (degrees >= fit.shape_degrees) return {};
+  const auto above = static_cast<double>(fit.shape_degrees - degrees);
+  const auto below = static_cast<double>(degrees);
+  const double more = fit.noise * static_cast<double>(fit.shape_degrees) - rest;
+  const double z = numeric::normal_deviate_of_ratio(more / above / (rest / below), above, below);
+  if (!(z > surely)) return {};
+  return own;
 }
 
 }  // namespace scalewise::check

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "scalewise/check/rate_curve.hpp"
@@ -53,6 +54,8 @@ struct Transfer {
   double noise = 0;  // standard deviation of a loss about the curve of its seed
   std::vector<SizeTransfer> sizes = {};
   IntervalEstimate drift = {};
+  std::optional<double> own_drift = {};  // with a shape for each size, where these surely differ,
+  double own_regret = 0;  // and what the rate then costs at the largest one; NaN: not known
 };
 
 namespace detail {
@@ -314,6 +317,26 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
   return size;
 }
 
+/// The drift, and the regret at the largest size, of fits of each size alone; `first` is the smallest that is used.
+inline void add_own_shapes(Transfer& result, const RateFit& fit, const std::vector<RateFit>& own,
+                           std::size_t first) {
+  const std::vector<double> slope = slope_weights(fit);
+  double drift = 0;
+  std::size_t last = first;
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    if (!fit.sizes[k].used) continue;
+    drift += slope[k] * own[k].sizes[0].optimum;
+    last = k;
+  }
+  const SizeFit& size = own[last].sizes[0];
+  const double octaves =
+      std::log2(static_cast<double>(size.size) / static_cast<double>(fit.sizes[first].size));
+  const double rate = own[first].sizes[0].optimum + result.expected * octaves;
+  const bool inside = size.low <= rate && rate <= size.high;
+  result.own_drift = drift;
+  result.own_regret = inside ? rise(own[last], rate - size.optimum) : NAN;
+}
+
 }  // namespace detail
 
 /// The optimal rate of each size, its drift, and the regret of a rate tuned at the smallest size.
@@ -326,7 +349,8 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
 ///           rates of the fit: losses measured at the rate next to it minus the fitted one at o
 /// Accuracy: the drift is that of the sizes given. That optima may bend between them is not in the
 ///           interval. Optima of one seed at several sizes count as independent; where they move
-///           together the interval is too wide.
+///           together the interval is too wide. Where the shapes of sizes differ, as in most real sweeps, it is
+///           too narrow (docs/checks/learning_rate_transfer.md says by how much).
 /// Throws:   InvalidInput for runs that rate_curves() refuses.
 inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expected = 0) {
   const std::vector<RateCurve> curves = rate_curves(runs);
@@ -345,6 +369,7 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
   const auto used = [](const SizeFit& size) { return size.used; };
   const auto first = static_cast<std::size_t>(
       std::find_if(fit.sizes.begin(), fit.sizes.end(), used) - fit.sizes.begin());
+  if (const auto own = own_fits(curves, fit)) detail::add_own_shapes(result, fit, *own, first);
   for (std::size_t k = 0; k < curves.size(); ++k) {
     SizeTransfer& size = result.sizes[k];
     size.interior = fit.sizes[k].used;
