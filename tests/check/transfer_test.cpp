@@ -354,8 +354,8 @@ TEST_CASE("Where the curves of sizes differ in shape, the drift of their own sha
   const TransferVerdict undecided = judge(still, "width");
   CHECK(undecided.verdict == Verdict::inconclusive);
   CHECK_THAT(undecided.reason,
-             ContainsSubstring("; but the losses of each size rise in their own way, and with "
-                               "curves that do so too it drifts by 0.0"));
+             ContainsSubstring("; but the curves of the sizes differ in shape, and fits of each "
+                               "size alone give a drift of 0.0"));
   const Transfer falling = analyse_transfer(runs(-1));
   CHECK_THAT(falling.own_drift.value_or(0), WithinAbs(-1, 0.03));
   CHECK(judge(falling, "width").verdict == Verdict::fail);

@@ -121,16 +121,22 @@ inline nlohmann::ordered_json interval(const check::IntervalEstimate& e) {
 }
 
 inline nlohmann::ordered_json size_json(const SweepSubject& s, const check::SizeTransfer& size) {
-  return {{"size", size.size},
-          {"seeds", size.seeds},
-          {"interior", size.interior},
-          {s.tuned_key, number(s.at(size.optimum.value))},
-          {"low", number(s.at(size.optimum.low))},
-          {"high", number(s.at(size.optimum.high))},
-          {"scatter", number(size.scatter)},
-          {"loss", number(size.loss)},
-          {"transferred_" + s.tuned_key, s.at(size.transferred)},
-          {"regret", interval(size.regret)}};
+  nlohmann::ordered_json json{{"size", size.size},
+                              {"seeds", size.seeds},
+                              {"interior", size.interior},
+                              {s.tuned_key, number(s.at(size.optimum.value))},
+                              {"low", number(s.at(size.optimum.low))},
+                              {"high", number(s.at(size.optimum.high))},
+                              {"scatter", number(size.scatter)},
+                              {"loss", number(size.loss)},
+                              {"transferred_" + s.tuned_key, s.at(size.transferred)},
+                              {"regret", interval(size.regret)}};
+  if (size.own) {
+    json["alone"] = {{s.tuned_key, s.at(size.own->optimum)},
+                     {"curvature", size.own->curvature},
+                     {"third", size.own->third}};
+  }
+  return json;
 }
 
 /// Numbers that are not finite are null: an interval from one seed, the loss of a diverged run.
@@ -140,7 +146,7 @@ inline nlohmann::ordered_json transfer_json(const SweepSubject& s, const Transfe
   Json drift = interval(report.transfer.drift);
   drift["expected"] = report.transfer.expected;
   drift["tolerance"] = check::drift_tolerance;
-  if (report.transfer.own_drift) drift["own_shapes"] = *report.transfer.own_drift;
+  if (report.transfer.own_drift) drift["alone"] = *report.transfer.own_drift;
   Json used{{"runs", report.runs.size()}};
   if (report.budget > 0) used["seconds"] = report.seconds;
   Json json = frame::begin_report("learning_rate_transfer", 2, options);

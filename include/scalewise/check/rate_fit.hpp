@@ -308,6 +308,14 @@ inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
   return fit;
 }
 
+/// The curve of a size that is fitted alone.
+/// Units:    octaves from the centre, nats per octave², nats per octave³
+struct OwnShape {
+  double optimum = 0;
+  double curvature = 0;
+  double third = 0;
+};
+
 /// A fit of each size alone, where their shapes differ by more than chance.
 /// Source:   the ratio of variances of nested models, Fisher 1924; beyond its 99 % point
 /// Requires: the fit of these curves.

@@ -40,6 +40,7 @@ struct SizeTransfer {
   double loss_half = 0;                     // half the interval that the shape alone gives it,
   std::map<long, double> seed_losses = {};  // and of each seed
   double weight = 0;                        // of the optimum in the drift
+  std::optional<OwnShape> own = {};         // where shapes surely differ between sizes
   double transferred = 0;                   // the rate that the smallest size proposes
   IntervalEstimate regret =
       {};  // its loss minus that at the optimum; infinite: it diverges; NaN: not tried
@@ -326,6 +327,7 @@ inline void add_own_shapes(Transfer& result, const RateFit& fit, const std::vect
   for (std::size_t k = 0; k < own.size(); ++k) {
     if (!fit.sizes[k].used) continue;
     drift += slope[k] * own[k].sizes[0].optimum;
+    result.sizes[k].own = {own[k].sizes[0].optimum, own[k].curvature, own[k].third};
     last = k;
   }
   const SizeFit& size = own[last].sizes[0];
