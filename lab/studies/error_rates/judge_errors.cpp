@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scalewise/check/judge_transfer.hpp"
@@ -193,6 +194,10 @@ int main(int count, char** words) {
   const int number = count > 1 ? std::atoi(words[1]) : 400;
   const int from = count > 2 ? std::atoi(words[2]) : 0;
   const bool valleys = count > 3;
+  if (valleys && std::string_view(words[3]) != "valleys") {
+    fmt::print(stderr, "judge_errors: {}: expected valleys, or nothing\n", words[3]);
+    return 2;
+  }
   Count all{"all"}, one{"one seed at every size"}, some{"one seed at some"}, more{"two or more"},
       gaps{"runs are missing"}, edge{"an optimum outside of the rates"}, diverged{"runs diverged"};
   for (int i = 0; i < number; ++i) {
