@@ -337,63 +337,6 @@ TEST_CASE("Means over seeds that lack rates are those of the rates, without the 
   }
 }
 
-TEST_CASE("Where the curves of sizes differ in shape, the drift of their own shapes has to agree") {
-  // Rates are off the middle of the first size, so that its optimum in the fit follows the shared shape.
-  const auto runs = [](double drift) {
-    return runs_of({32, 64}, -2, 3, 4, [&](long size, double o, long s) {
-      const double v = o - (size == 32 ? 0 : drift);
-      const double rise =
-          size == 32 ? 0.05 * v * v - 0.008 * v * v * v : 0.1 * v * v + 0.03 * v * v * v;
-      return 2 + rise + 0.002 * std::sin(static_cast<double>(5 * s + size) + 11 * o);
-    });
-  };
-  const Transfer still = analyse_transfer(runs(0));
-  REQUIRE(still.own_drift);
-  CHECK_THAT(*still.own_drift, WithinAbs(0, 0.03));
-  CHECK(still.drift.high < -drift_tolerance);
-  const TransferVerdict undecided = judge(still, "width");
-  CHECK(undecided.verdict == Verdict::inconclusive);
-  CHECK_THAT(undecided.reason,
-             ContainsSubstring("; but the curves of the sizes differ in shape, and fits of each "
-                               "size alone give a drift of 0.0"));
-  const Transfer falling = analyse_transfer(runs(-1));
-  CHECK_THAT(falling.own_drift.value_or(0), WithinAbs(-1, 0.03));
-  CHECK(judge(falling, "width").verdict == Verdict::fail);
-  const auto decided = [](double own) {
-    Transfer transfer = with_drift({0, -0.1, 0.1});
-    transfer.own_drift = own;
-    return judge(transfer, "width").verdict;
-  };
-  CHECK(decided(0.29) == Verdict::pass);
-  CHECK(decided(0.31) == Verdict::inconclusive);
-  CHECK(decided(-0.31) == Verdict::inconclusive);
-  Transfer opposite = with_drift({-0.8, -0.9, -0.7});
-  opposite.own_drift = 0.5;
-  CHECK(judge(opposite, "width").verdict == Verdict::inconclusive);
-}
-
-TEST_CASE("Curves of one shape are seldom taken for others") {
-  // One of a hundred by its definition. Of 200 sweeps 2 ± 1.4, so at most 6 in three standard deviations.
-  int differ = 0;
-  for (std::uint64_t draw = 0; draw < 200; ++draw) {
-    differ += analyse_transfer(drawn({.drift = 0.1, .third = 0}, draw)).own_drift ? 1 : 0;
-  }
-  CAPTURE(differ);
-  CHECK(differ <= 6);
-}
-
-TEST_CASE("A ratio of variances is as rare as its normal deviate") {
-  // Upper points of Fisher's distribution as tables print them, of 1 and 5 %.
-  const auto deviate = [](double ratio, double above, double below) {
-    return scalewise::numeric::normal_deviate_of_ratio(ratio, above, below);
-  };
-  CHECK_THAT(deviate(7.559, 2, 10), WithinAbs(2.326, 0.04));
-  CHECK_THAT(deviate(4.431, 4, 20), WithinAbs(2.326, 0.03));
-  CHECK_THAT(deviate(2.988, 6, 100), WithinAbs(2.326, 0.03));
-  CHECK_THAT(deviate(3.838, 4, 8), WithinAbs(1.645, 0.07));
-  CHECK_THAT(deviate(8.941, 6, 3), WithinAbs(1.645, 0.41));
-}
-
 TEST_CASE("The order of runs does not matter, to the last bit") {
   auto runs = drawn({.drift = -0.1}, 5);
   const Transfer one = analyse_transfer(runs);

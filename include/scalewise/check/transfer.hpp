@@ -318,10 +318,10 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
   return size;
 }
 
-/// The drift, and the regret at the largest size, of fits of each size alone; `first` is the smallest that is used.
+/// The drift, and the regret at the largest size, of fits of each size alone. `slope` has the weights of the drift, and
+/// `first` is the smallest size that is used.
 inline void add_own_shapes(Transfer& result, const RateFit& fit, const std::vector<RateFit>& own,
-                           std::size_t first) {
-  const std::vector<double> slope = slope_weights(fit);
+                           const std::vector<double>& slope, std::size_t first) {
   double drift = 0;
   std::size_t last = first;
   for (std::size_t k = 0; k < own.size(); ++k) {
@@ -371,7 +371,8 @@ inline Transfer analyse_transfer(const std::vector<RateRun>& runs, double expect
   const auto used = [](const SizeFit& size) { return size.used; };
   const auto first = static_cast<std::size_t>(
       std::find_if(fit.sizes.begin(), fit.sizes.end(), used) - fit.sizes.begin());
-  if (const auto own = own_fits(curves, fit)) detail::add_own_shapes(result, fit, *own, first);
+  if (const auto own = own_fits(curves, fit))
+    detail::add_own_shapes(result, fit, *own, slope, first);
   for (std::size_t k = 0; k < curves.size(); ++k) {
     SizeTransfer& size = result.sizes[k];
     size.interior = fit.sizes[k].used;
