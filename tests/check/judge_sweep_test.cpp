@@ -73,7 +73,8 @@ TEST_CASE(
   };
   const JudgedSweep whole = without(-14);
   const JudgedSweep edge = without(-12.5);
-  CHECK_THAT(edge.transfer.drift.value, WithinAbs(-1.1, 1e-8));
+  CHECK_THAT(edge.transfer.drift.value,
+             WithinAbs(-1.1, 0.005));  // three rates hardly tell a third order
   CHECK(edge.transfer.sizes[2].interior);
   CHECK(edge.judged.verdict == Verdict::fail);
   const JudgedSweep beyond = without(-11.5);
@@ -89,7 +90,7 @@ TEST_CASE(
   const JudgedSweep other = without(-11.5);
   CHECK_FALSE(other.transfer.sizes[2].interior);
   CHECK_THAT(other.transfer.drift.value, WithinAbs(-0.95, 1e-8));
-  // Rates of one side tell an optimum by the curvature, a tenth of which moves it.
+  // Rates of one side tell an optimum by the curvature, which is that of other sizes only nearly.
   CHECK(edge.transfer.sizes[2].optimum.high - edge.transfer.sizes[2].optimum.low >
         whole.transfer.sizes[2].optimum.high - whole.transfer.sizes[2].optimum.low);
 }
@@ -165,7 +166,7 @@ TEST_CASE("Rows that are no runs are refused") {
 TEST_CASE("nanoGPT on a GPU: one rate fails, maximal update passes over the width") {
   const JudgedSweep one = judge_sweep(nanogpt_sweep("sp").rows, "width");
   CHECK(one.judged.verdict == Verdict::fail);
-  CHECK((-1.4 < one.transfer.drift.low && one.transfer.drift.high < -0.8));
+  CHECK((-1.6 < one.transfer.drift.low && one.transfer.drift.high < -0.9));
   const JudgedSweep mup = judge_sweep(nanogpt_sweep("mup").rows, "width");
   CHECK(mup.judged.verdict == Verdict::pass);
   CHECK(nanogpt_sweep("complete-p").columns.size == "depth");
@@ -182,8 +183,8 @@ TEST_CASE("nanoGPT on a GPU: one rate fails, maximal update passes over the widt
 }
 
 TEST_CASE("Losses are compared by pairs of seeds") {
-  // b lies 0.1, 0.2 and 0.3 above a: Student's interval of three numbers, and no error of a shape whose
-  // noise is zero but that of a tenth of its curvature.
+  // b lies 0.1, 0.2 and 0.3 above a: Student's interval of three numbers, and what little error shapes have
+  // without noise.
   const auto a = judge_sweep(bowl_rows({256, 512}, 3, 0)).transfer;
   std::vector<SweepRow> rows = bowl_rows({256, 512}, 3, -1);
   for (SweepRow& row : rows) row.loss += 0.1 * static_cast<double>(row.seed);

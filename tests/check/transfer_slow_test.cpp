@@ -31,11 +31,10 @@ int count(const Truth& truth, Verdict verdict) {
 }  // namespace
 
 TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps") {
-  // Of 1000 sweeps an exact interval holds it in 950 ± 6.9: two points, 930 to 970, are 2.9 standard
-  // deviations. Welch's with 3 and 15 degrees is not exact: over 4000 other draws it held the drift in
-  // 93.2 to 96.8 %, so 936 ± 7.7 to 968 ± 5.6: 913 to 985 in three standard deviations; the regret in
-  // 92.6 to 95.1 %: 901 to 972. Optima also have the shape's error, at the few degrees of the seeds, and
-  // are held more often.
+  // Of 1000 sweeps an exact interval holds it in 950 ± 6.9. These sweeps have exact cubics of one shape, so most intervals,
+  // which allow for misfit and differing shapes, are wider than they need be; where seeds scatter most it is Welch's
+  // degrees that count: over 4000 other draws they held the drift in 94.4 to 99.9 %, so in 944 ± 7.3 at least, 922 in three standard
+  // deviations; the regret in 94.3 %: 921; the optimum in 95.5 %: 935.
   // Seeds that scatter much, losses that do, both, and small or large sizes more.
   for (const Truth& truth : {Truth{.drift = 0}, Truth{.drift = 0.1, .narrowing = 0.8},
                              Truth{.drift = 0.1, .narrowing = -0.8},
@@ -43,15 +42,15 @@ TEST_CASE("95 % intervals hold the truth in 95 of 100 sweeps") {
                              Truth{.drift = -0.2, .scatter = 0, .noise = 0.02}}) {
     const int drift = count(truth, [&](const Transfer& t) { return holds(t.drift, truth.drift); });
     CAPTURE(truth.drift, truth.scatter, truth.narrowing, drift);
-    CHECK((913 <= drift && drift <= 985));
+    CHECK(922 <= drift);
     const int optimum = count(
         truth, [&](const Transfer& t) { return holds(t.sizes[2].optimum, truth.optimum(128)); });
     CAPTURE(truth.drift, truth.scatter, truth.narrowing, optimum);
-    CHECK(930 <= optimum);
+    CHECK(935 <= optimum);
     const int regret = count(
         truth, [&](const Transfer& t) { return holds(t.sizes[2].regret, truth.regret(32, 128)); });
     CAPTURE(truth.drift, truth.scatter, truth.narrowing, regret);
-    CHECK((901 <= regret && regret <= 972));
+    CHECK(921 <= regret);
   }
 }
 
@@ -62,15 +61,15 @@ TEST_CASE("Verdicts have power where the truth is clear, and err rarely where it
   CAPTURE(passed);
   CHECK(passed >= 900);
   CHECK(count(transfers, Verdict::fail) == 0);
-  // Of 4000 other draws 99.28 % fail at -0.5. Of 1000: 993 ± 2.7, so 985 in three standard deviations.
-  CHECK(count({.drift = -0.5}, Verdict::fail) >= 985);
+  // Of 4000 other draws 96.7 % fail at -0.5. Of 1000: 967 ± 5.7, so 949 in three standard deviations.
+  CHECK(count({.drift = -0.5}, Verdict::fail) >= 949);
   CHECK(count({.drift = -0.9}, Verdict::fail) >= 999);
   for (const double drift : {-0.5, -0.9}) CHECK(count({.drift = drift}, Verdict::pass) == 0);
-  // At the tolerance itself 2.5 % would pass and 2.5 % fail if intervals were exact; 1.8 and 2.3 % did
-  // of 4000 other draws. Of 1000: 18 ± 4.2 and 23 ± 4.7, so 5 to 37 in three standard deviations.
+  // At the tolerance itself 2.5 % would pass and 2.5 % fail if intervals were exact; 0.7 and 0.8 % did
+  // of 4000 other draws. Of 1000: 8 ± 2.8, so at most 16 in three standard deviations.
   for (const Verdict verdict : {Verdict::pass, Verdict::fail}) {
     const int found = count({.drift = drift_tolerance}, verdict);
     INFO(found);
-    CHECK((5 <= found && found <= 37));
+    CHECK(found <= 16);
   }
 }

@@ -62,7 +62,7 @@ Transfer with_drift(IntervalEstimate drift, IntervalEstimate regret = {}, double
 
 }  // namespace
 
-TEST_CASE("Without noise the drift is exact, with an interval of no width") {
+TEST_CASE("Without noise the drift is exact, with an interval of next to no width") {
   for (const double drift : {-1.0, -0.1, 0.0, 0.5}) {
     for (const double third : {0.0, 0.006}) {
       const auto runs = runs_of({16, 32, 64}, -6, 6, 3, [&](long size, double o, long s) {
@@ -70,7 +70,7 @@ TEST_CASE("Without noise the drift is exact, with an interval of no width") {
       });
       const Transfer found = analyse_transfer(runs);
       CHECK_THAT(found.drift.value, WithinAbs(drift, 1e-9));
-      CHECK_THAT(found.drift.high - found.drift.low, WithinAbs(0, 1e-6));
+      CHECK_THAT(found.drift.high - found.drift.low, WithinAbs(0, 1e-4));  // of the noise assumed
       CHECK_THAT(found.sizes[2].optimum.value, WithinAbs(0.2 + drift, 1e-9));
       CHECK_THAT(found.curvature, WithinAbs(0.05, 1e-9));
       const bool small = std::fabs(drift) < 0.3;
@@ -84,10 +84,10 @@ TEST_CASE("Without noise the drift is exact, with an interval of no width") {
 }
 
 TEST_CASE("The joint fit is that of a general least-squares solver") {
-  // Expected: numpy.linalg.lstsq on the whole design matrix, a column per offset, slope, curvature and
-  // third order, repeated about the optima it finds; covariances from the inverse of its normal
-  // matrix; how the drift responds to the shape by differences; Welch's degrees of the
-  // seeds are 2.29, and t(0.975; 2) = 4.302653.
+  // Expected: numpy.linalg.lstsq on the whole design matrix, a column per offset, slope, mean and deviation of the
+  // shape and a row per prior, repeated about the optima it finds; covariances from the inverse of its normal matrix,
+  // degrees from the trace of its hat matrix; how optima respond to shapes by differences; Welch's degrees of the
+  // seeds are 2.41, and t(0.975; 2) = 4.302653.
   std::vector<RateRun> runs;
   for (const long size : {16L, 32L, 64L}) {
     const double x = octaves_above(size, 16);
@@ -102,16 +102,22 @@ TEST_CASE("The joint fit is that of a general least-squares solver") {
   }
   const RateFit fit = fit_rates(rate_curves(runs));
   const Transfer found = analyse_transfer(runs);
-  CHECK_THAT(fit.curvature, WithinRel(0.05019909446446258, 1e-9));
-  CHECK_THAT(fit.third, WithinRel(0.006066610824612129, 1e-9));
-  CHECK_THAT(std::sqrt(fit.covariance[0]), WithinRel(0.0003332677974792385, 1e-9));
-  CHECK_THAT(fit.sizes[0].scatter, WithinAbs(0.0599399, 1e-8));
-  CHECK_THAT(fit.sizes[2].scatter, WithinAbs(0.19293314, 1e-8));
-  CHECK_THAT(found.drift.value, WithinRel(-0.32061511241625174, 1e-9));
+  CHECK_THAT(fit.mean.curvature, WithinRel(0.05037110343194387, 1e-8));
+  CHECK_THAT(fit.mean.third, WithinRel(0.00493225801895561, 1e-8));
+  CHECK_THAT(fit.noise, WithinRel(7.771617138380772e-06, 1e-7));
+  CHECK_THAT(std::sqrt(fit.mean_error.curvature), WithinRel(0.0058689481752203865, 1e-8));
+  CHECK_THAT(fit.sizes[0].shape.curvature, WithinRel(0.04999909533763746, 1e-8));
+  CHECK_THAT(fit.sizes[2].shape.third, WithinRel(0.006226209069957536, 1e-8));
+  CHECK_THAT(fit.sizes[0].scatter, WithinAbs(0.062435600, 1e-8));
+  CHECK_THAT(fit.sizes[2].scatter, WithinAbs(0.169426539, 1e-8));
+  // Weights move with the optimum, which the differences see and the fit does not count.
+  CHECK_THAT(fit.sizes[0].leverage.curvature, WithinRel(-1.3990314853551398, 5e-3));
+  CHECK_THAT(fit.sizes[2].leverage.third, WithinRel(16.008650734980478, 5e-3));
+  CHECK_THAT(found.drift.value, WithinRel(-0.31592413330194913, 1e-8));
   CHECK_THAT(found.drift.high - found.drift.value,
-             WithinRel(4.302652730 * 0.05771323426692344, 1e-8));
-  CHECK_THAT(found.sizes[2].optimum.value, WithinAbs(-0.44916592, 1e-8));
-  CHECK_THAT(found.sizes[2].loss, WithinRel(2.010103137228594, 1e-9));
+             WithinRel(4.302652730 * 0.05260327197035837, 1e-4));
+  CHECK_THAT(found.sizes[2].optimum.value, WithinAbs(-0.4431057347882502, 1e-8));
+  CHECK_THAT(found.sizes[2].loss, WithinRel(2.0102668612606416, 1e-8));
 }
 
 TEST_CASE("95 % intervals hold the truth in about 95 of 100 sweeps") {
@@ -154,8 +160,10 @@ TEST_CASE("The regret is that of the fitted curve, without the luck of the lowes
     const Transfer found = analyse_transfer(drawn(truth, draw));
     sum += found.sizes[2].regret.value / 300;
   }
-  // c times the variance of the distance: 0.05 × 0.02²/(4 × 0.05² × 10.5) × (1/4 + 1/16) = 6e-5.
-  CHECK_THAT(sum, WithinAbs(6e-5, 1.5e-5));
+  // c times the variance of the distance: noise gives it 0.02²/(0.1² 1.94²) 0.97 (1/4 + 1/16) = 0.0032, with 0.97 the
+  // sum of w² v² and 1.94 that of w v² at these rates; third orders at most 15.5² times their variances, 1.3e-5 and 5e-6.
+  CHECK(sum > 0);
+  CHECK(sum < 0.05 * 0.0075);
 }
 
 TEST_CASE("An error of the shape moves the regret as a fit with another shape does") {
@@ -166,29 +174,34 @@ TEST_CASE("An error of the shape moves the regret as a fit with another shape do
   });
   RateFit fit = fit_rates(rate_curves(runs));
   REQUIRE(fit.fitted);
-  const auto distance = [](const RateFit& f) { return f.sizes[0].optimum - f.sizes[1].optimum; };
-  const auto refitted = [&](double curvature, double third) {
+  const auto regret = [](const RateFit& f) {
+    return scalewise::check::detail::rise(f.sizes[1].shape,
+                                          f.sizes[0].optimum - f.sizes[1].optimum);
+  };
+  const auto refitted = [&](std::size_t k, double curvature, double third) {
     RateFit moved = fit;
-    moved.curvature += curvature;
-    moved.third += third;
+    moved.sizes[k].shape = moved.sizes[k].shape + CurveShape{curvature, third};
     for (int step = 0; step < 100; ++step) {
       for (SizeFit& size : moved.sizes) scalewise::check::detail::fit_seeds(moved, size);
       scalewise::check::detail::recentre(moved);
     }
-    return scalewise::check::detail::rise(moved, distance(moved));
+    return regret(moved);
   };
   const double tiny = 1e-5;
-  const double by_curvature = (refitted(tiny, 0) - refitted(-tiny, 0)) / (2 * tiny);
-  const double by_third = (refitted(0, tiny) - refitted(0, -tiny)) / (2 * tiny);
-  for (SizeFit& size : fit.sizes) size.scatter = 0;  // a rounding error otherwise
-  for (const bool curvature : {true, false}) {
-    fit.covariance = {curvature ? 1e-12 : 0, 0, curvature ? 0 : 1e-12};
-    const IntervalEstimate regret =
-        scalewise::check::detail::fitted_regret(fit, {1, -1}, 1, distance(fit));
-    const double t = 12.7062;  // of one degree of freedom
-    const double expected = t * 1e-6 * std::fabs(curvature ? by_curvature : by_third);
-    CHECK_THAT(regret.high - regret.value, WithinRel(expected, 1e-3));
-    CHECK_THAT(regret.value - regret.low, WithinRel(expected, 1e-3));
+  for (SizeFit& size : fit.sizes) size.scatter = size.noise = 0;  // a rounding error otherwise
+  for (const std::size_t k : {0U, 1U}) {
+    const double by_curvature = (refitted(k, tiny, 0) - refitted(k, -tiny, 0)) / (2 * tiny);
+    const double by_third = (refitted(k, 0, tiny) - refitted(k, 0, -tiny)) / (2 * tiny);
+    for (const bool curvature : {true, false}) {
+      fit.mean_error = fit.sizes[0].own_error = fit.sizes[1].own_error = {};
+      fit.sizes[k].own_error = {curvature ? 1e-12 : 0, 0, curvature ? 0 : 1e-12};
+      const IntervalEstimate found = scalewise::check::detail::fitted_regret(
+          fit, {1, -1}, 1, fit.sizes[0].optimum - fit.sizes[1].optimum);
+      const double t = 12.7062;  // of one degree of freedom
+      const double expected = t * 1e-6 * std::fabs(curvature ? by_curvature : by_third);
+      CHECK_THAT(found.high - found.value, WithinRel(expected, 1e-3));
+      CHECK_THAT(found.value - found.low, WithinRel(expected, 1e-3));
+    }
   }
 }
 
@@ -203,9 +216,7 @@ TEST_CASE("Far from the fit the regret is measured between the rates next to the
   const Transfer found = analyse_transfer(runs);
   CHECK_THAT(found.sizes[1].transferred, WithinAbs(0.2, 1e-9));
   CHECK_THAT(found.sizes[1].regret.value, WithinAbs(0.8 + 0.16, 1e-9));
-  // t(0.975; 2) 0.08/√3; and t(0.975; 16) times a tenth of the curvature, which moves the loss at the
-  // optimum by 1.96, the intercept of the line through v² at -2.2, -1.2, ... 1.8.
-  const double half = std::hypot(4.302652730 * 0.08 / std::sqrt(3.0), 2.119905 * 0.005 * 1.96);
+  const double half = 4.302652730 * 0.08 / std::sqrt(3.0);  // t(0.975; 2)
   CHECK_THAT(found.sizes[1].regret.high, WithinAbs(0.96 + half, 1e-5));
   CHECK(found.sizes[0].regret.value == 0);
 }
@@ -269,6 +280,7 @@ TEST_CASE("Too little to judge is inconclusive, and says which runs are needed")
   for (const auto& few : {runs_of({16}, -2, 2, 3, flat), std::vector<RateRun>{}}) {
     CHECK(judged(few).verdict == Verdict::inconclusive);
     CHECK_THAT(judged(few).reason, ContainsSubstring("a drift needs two sizes"));
+    CHECK(std::isnan(analyse_transfer(few).drift.value));
   }
   const auto says = [](const LossOf& loss, const std::string& why) {
     const TransferVerdict verdict =
@@ -288,6 +300,11 @@ TEST_CASE("Too little to judge is inconclusive, and says which runs are needed")
       },
       "tried: try rates");
   says([](long, double, long) { return 2.0; }, "tried: try rates");
+  Transfer left_out = with_drift({0, -0.1, 0.1});
+  left_out.sizes[1].interior = false;  // though its lowest loss lies between two others
+  CHECK_THAT(judge(left_out, "width", 0.01).reason,
+             ContainsSubstring("at width 32 no optimum is near the lowest loss: try more rates "
+                               "around 0.01"));
 }
 
 TEST_CASE("Messages name what was tuned") {
@@ -367,10 +384,10 @@ TEST_CASE("The chance of a verdict grows with the seeds and the range of sizes")
     return chance_of_verdict(all);
   };
   // Shares of a million draws of drifts and widths of intervals; nine points instead are off by up to 0.01.
-  CHECK_THAT(chance({32, 64}, 2), WithinAbs(0.407, 0.01));
-  CHECK_THAT(chance({32, 64, 128}, 3), WithinAbs(0.840, 0.01));
-  CHECK_THAT(chance({32, 64, 128}, 6), WithinAbs(0.924, 0.01));
-  CHECK_THAT(chance({32, 64, 128, 256}, 3), WithinAbs(0.949, 0.01));
+  CHECK_THAT(chance({32, 64}, 2), WithinAbs(0.330, 0.01));
+  CHECK_THAT(chance({32, 64, 128}, 3), WithinAbs(0.744, 0.01));
+  CHECK_THAT(chance({32, 64, 128}, 6), WithinAbs(0.855, 0.01));
+  CHECK_THAT(chance({32, 64, 128, 256}, 3), WithinAbs(0.898, 0.01));
   CHECK_THAT(chance({32, 64, 128}, 1000000), WithinAbs(1, 1e-3));
   CHECK(chance({32}, 10) == 0);
   CHECK(chance({32, 64}, 1) == 0);

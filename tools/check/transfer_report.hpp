@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -102,8 +101,8 @@ inline Table transfer_table(const SweepSubject& s, const check::Transfer& transf
     const bool known = std::isfinite(size.regret.low) && !first;
     table.rows.push_back(
         {std::to_string(size.size), std::to_string(size.seeds),
-         size.interior ? digits(s.at(at.value)) : "not judged",
-         std::isfinite(at.low) && size.interior ? rates : "-", digits(size.loss, "{:.4f}"),
+         size.interior ? digits(s.at(at.value)) : "not judged", size.interior ? rates : "-",
+         digits(size.loss, "{:.4f}"),
          diverged        ? "diverged"
          : size.interior ? percent(size.regret.value)
                          : "-",
@@ -129,13 +128,10 @@ inline nlohmann::ordered_json size_json(const SweepSubject& s, const check::Size
                               {"high", number(s.at(size.optimum.high))},
                               {"scatter", number(size.scatter)},
                               {"loss", number(size.loss)},
+                              {"curvature", number(size.shape.curvature)},
+                              {"third", number(size.shape.third)},
                               {"transferred_" + s.tuned_key, s.at(size.transferred)},
                               {"regret", interval(size.regret)}};
-  if (size.own) {
-    json["alone"] = {{s.tuned_key, s.at(size.own->optimum)},
-                     {"curvature", size.own->curvature},
-                     {"third", size.own->third}};
-  }
   return json;
 }
 
@@ -146,7 +142,6 @@ inline nlohmann::ordered_json transfer_json(const SweepSubject& s, const Transfe
   Json drift = interval(report.transfer.drift);
   drift["expected"] = report.transfer.expected;
   drift["tolerance"] = check::drift_tolerance;
-  if (report.transfer.own_drift) drift["alone"] = *report.transfer.own_drift;
   Json used{{"runs", report.runs.size()}};
   if (report.budget > 0) used["seconds"] = report.seconds;
   Json json = frame::begin_report("learning_rate_transfer", 2, options);
@@ -195,10 +190,6 @@ inline plot::Figure transfer_figure(const SweepSubject& s, const TransferReport&
   }
   plot::Curve measured;
   measured.label = "measured, 95 % interval";
-  // One seed, or an optimum near the last rate, leaves an interval without an end: no bar there.
-  const auto end_of_bar = [&](double octave) {
-    return std::isfinite(octave) ? s.at(octave) : std::numeric_limits<double>::quiet_NaN();
-  };
   plot::Curve expected;
   expected.label = "transfer";
   expected.points = false;
@@ -211,8 +202,8 @@ inline plot::Figure transfer_figure(const SweepSubject& s, const TransferReport&
     measured.y.push_back(s.at(size.optimum.value));
     expected.x.push_back(measured.x.back());
     expected.y.push_back(measured.y.front());
-    measured.low.push_back(end_of_bar(size.optimum.low));
-    measured.high.push_back(end_of_bar(size.optimum.high));
+    measured.low.push_back(s.at(size.optimum.low));
+    measured.high.push_back(s.at(size.optimum.high));
   }
   losses.push_back(lowest);
   const std::string verdict(check::to_string(report.judged.verdict));

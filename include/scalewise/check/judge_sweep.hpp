@@ -101,6 +101,15 @@ inline IntervalEstimate mean_with(const std::vector<double>& all, double shape, 
   return {mean, mean - half, mean + half};
 }
 
+/// Σ (x - mean)²
+inline double spread(const std::vector<double>& x) {
+  double mean = 0;
+  for (const double at : x) mean += at / static_cast<double>(x.size());
+  double sum = 0;
+  for (const double at : x) sum += (at - mean) * (at - mean);
+  return sum;
+}
+
 /// The losses of the seeds of a size.
 inline std::vector<double> losses_of(const SizeTransfer& size) {
   std::vector<double> all;

@@ -3,16 +3,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <optional>
 #include <set>
 #include <vector>
 
+#include "scalewise/check/curve_shape.hpp"
 #include "scalewise/check/rate_curve.hpp"
 #include "scalewise/numeric/line.hpp"
-#include "scalewise/numeric/quantile.hpp"
 
 namespace scalewise::check {
 
@@ -20,19 +18,9 @@ namespace scalewise::check {
 /// the lowest loss may be that far from the middle of the rates.
 inline constexpr double fit_reach = 2.5;
 
-/// How far beyond the rates that were tried the fit may find an optimum, in octaves. The shape that
-/// sizes share says where it is; further out it need not hold.
+/// How far beyond the rates that were tried the fit may find an optimum, in octaves. The mean shape of the sizes says
+/// where it is; further out it need not hold.
 inline constexpr double edge_reach = 0.5;
-
-/// One seed at one size, within reach of the lowest loss.
-struct SeedCurve {
-  long seed = 0;
-  std::vector<double> octaves = {};
-  std::vector<double> losses = {};
-  double offset = 0;   // of the fit: its loss at the size's optimum,
-  double tilt = 0;     // its slope there,
-  double optimum = 0;  // and its own optimum
-};
 
 /// The fit of one size.
 struct SizeFit {
@@ -46,129 +34,133 @@ struct SizeFit {
   double optimum = 0;
   double loss = 0;  // there, the mean over seeds
   std::vector<SeedCurve> seeds = {};
-  double scatter = 0;                   // standard deviation of the seeds' optima; 0 for one seed
-  double noise = 0;                     // the part of it that comes from noise of the losses
-  std::array<double, 2> leverage = {};  // how errors of the shared shape move the optimum,
-  std::array<double, 2> lift = {};      // and how much they lower the loss there
+  double scatter = 0;  // standard deviation of the seeds' optima; 0 for one seed
+  double noise = 0;    // the part of it that comes from noise of the losses
+  CurveShape shape = {};
+  CurveShape leverage = {};    // how errors of the shape move the optimum,
+  CurveShape lift = {};        // and how much they lower the loss there
+  CurveMatrix own_error = {};  // covariance of the shape, given the mean one
 };
 
 /// Everything that the losses near the optima say.
 struct RateFit {
   std::vector<SizeFit> sizes = {};
-  double curvature = 0;                   // in nats per octave²
-  double third = 0;                       // in nats per octave³
-  std::array<double, 3> covariance = {};  // of the two: curvature, both, third
-  std::size_t shape_degrees = 0;          // degrees of freedom of its error
-  double noise = 0;                       // variance of a loss about the curve of its seed
-  bool fitted = false;                    // two parameters and an optimum for every size used
+  CurveShape mean = {};           // of the sizes' shapes
+  CurveMatrix mean_error = {};    // its covariance
+  CurveShape precision = {};      // 1/variance of a size's shape about the mean
+  std::size_t shape_degrees = 0;  // degrees of freedom of the noise
+  double noise = 0;               // variance of a loss about the curve of its seed, at the optimum
+  bool fitted = false;            // a mean shape, and an optimum for every size used
 };
+
+/// The variance that a loss has at least, over the squared curvature, so that matrices have an inverse.
+inline constexpr double least_noise = 1e-9;
 
 namespace detail {
 
-/// Sums over the curves that determine the shared shape.
-struct ShapeSums {
-  std::array<double, 3> matrix = {};
-  std::array<double, 2> vector = {};
-  double squares = 0;  // of the losses
-  std::size_t degrees = 0;
-};
-
-/// A function on the points of a curve without what offset and slope can say, and those.
-inline numeric::Line remove_line(const std::vector<double>& v, std::vector<double>& f) {
-  const numeric::Line line = numeric::fit_line(v, f);
-  for (std::size_t i = 0; i < v.size(); ++i) f[i] -= line.intercept + line.slope * v[i];
-  return line;
-}
-
-inline double product(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-/// Σ (x - mean)²
-inline double spread(const std::vector<double>& x) {
-  double mean = 0;
-  for (const double at : x) mean += at / static_cast<double>(x.size());
-  double sum = 0;
-  for (const double at : x) sum += (at - mean) * (at - mean);
-  return sum;
-}
-
-/// Squares and cubes of the distances from the optimum.
-struct Powers {
-  std::vector<double> first, second, third;
-  Powers(const SeedCurve& curve, double optimum) {
-    for (const double octave : curve.octaves) {
-      const double v = octave - optimum;
-      first.push_back(v);
-      second.push_back(v * v);
-      third.push_back(v * v * v);
-    }
+/// Those of a size; none of one that is not used.
+inline ShapeSums shape_sums(const SizeFit& size) {
+  ShapeSums sums;
+  if (!size.used) return sums;
+  for (const SeedCurve& seed : size.seeds) {
+    const Distances at(seed, size.optimum);
+    std::vector<double> second = at.power(2), third = at.power(3), losses = seed.losses;
+    at.remove_line(second);
+    at.remove_line(third);
+    at.remove_line(losses);
+    sums = sums + ShapeSums{{at.product(second, second), at.product(second, third),
+                             at.product(third, third)},
+                            {at.product(second, losses), at.product(third, losses)},
+                            at.product(losses, losses),
+                            losses.size() - 2};
   }
-};
-
-inline void add(ShapeSums& sums, const SeedCurve& curve, double optimum) {
-  Powers powers(curve, optimum);
-  std::vector<double> losses = curve.losses;
-  remove_line(powers.first, powers.second);
-  remove_line(powers.first, powers.third);
-  remove_line(powers.first, losses);
-  sums.matrix[0] += product(powers.second, powers.second);
-  sums.matrix[1] += product(powers.second, powers.third);
-  sums.matrix[2] += product(powers.third, powers.third);
-  sums.vector[0] += product(powers.second, losses);
-  sums.vector[1] += product(powers.third, losses);
-  sums.squares += product(losses, losses);
-  sums.degrees += losses.size() - 2;
+  return sums;
 }
 
-/// Solves for the shared shape; without a third-order term where rates cannot tell it, as with three.
-inline void solve(const ShapeSums& sums, RateFit& fit) {
-  const auto [qq, qt, tt] = sums.matrix;
-  const auto [q, t] = sums.vector;
-  const double determinant = qq * tt - qt * qt;
-  const bool both = determinant > 1e-9 * qq * tt;
-  fit.curvature = both ? (tt * q - qt * t) / determinant : q / qq;
-  fit.third = both ? (qq * t - qt * q) / determinant : 0;
-  const std::size_t parameters = both ? 2 : 1;
-  fit.shape_degrees = sums.degrees > parameters ? sums.degrees - parameters : 0;
-  const double rest = std::fmax(0, sums.squares - fit.curvature * q - fit.third * t);
-  const double variance =
-      rest / static_cast<double>(fit.shape_degrees);  // NaN or infinite: unknown
-  fit.noise = variance;
-  fit.covariance = {variance / qq, 0, 0};
-  if (both) {
-    fit.covariance = {variance * tt / determinant, -variance * qt / determinant,
-                      variance * qq / determinant};
+/// A first curvature and noise, of parabolas that all are the same.
+inline void begin(RateFit& fit, const ShapeSums& all) {
+  const auto& [second, both, third] = all.matrix;
+  fit.mean = {all.vector.curvature / second, 0};
+  fit.noise = std::fmax(all.rest(fit.mean) / static_cast<double>(all.degrees),
+                        least_noise * fit.mean.curvature * fit.mean.curvature);
+  const std::size_t parameters = second * third - both * both > 1e-9 * second * third ? 2 : 1;
+  fit.shape_degrees = all.degrees > parameters ? all.degrees - parameters : 0;
+}
+
+/// Solves for the shapes of sizes and their mean, given the noise, and then for the noise.
+/// Equation: s = σ² (1 + cubic_misfit × seeds), C = (M/s + T⁻¹)⁻¹, V = (Σ (T⁻¹ - T⁻¹ C T⁻¹) + P)⁻¹,
+///           mean = V Σ T⁻¹ C q/s, shape = C (q/s + T⁻¹ mean),
+///           σ² = rest/(degrees - Σ tr M (C + C T⁻¹ V T⁻¹ C)/s); M and q are a size's sums, T the variances between
+///           sizes, P the precision of the third order between sweeps
+/// Source:   Henderson 1975, doi:10.2307/2529430
+inline void solve(RateFit& fit, const std::vector<ShapeSums>& sums) {
+  const double c = fit.mean.curvature;
+  const auto precision = [&](double share) { return 1 / (share * share * c * c); };
+  const CurveShape p{precision(shapes_differ.curvature), precision(shapes_differ.third)};
+  fit.precision = p;
+  // Of a size's sums, with what its seeds share.
+  const auto noise_of = [noise = fit.noise](const SizeFit& size) {
+    return noise * (1 + cubic_misfit * static_cast<double>(size.seeds.size()));
+  };
+  CurveMatrix known{0, 0, precision(usual_third)};
+  CurveShape found;
+  for (std::size_t k = 0; k < sums.size(); ++k) {
+    SizeFit& size = fit.sizes[k];
+    if (!size.used) continue;
+    const double noise = noise_of(size);
+    const CurveMatrix e =
+        (sums[k].matrix * (1 / noise) + CurveMatrix{p.curvature, 0, p.third}).inverse();
+    size.own_error = e;
+    size.shape = e * scaled({1 / noise, 1 / noise}, sums[k].vector);
+    known = known + CurveMatrix{p.curvature * (1 - e.curvature * p.curvature),
+                                -p.curvature * e.both * p.third, p.third * (1 - e.third * p.third)};
+    found = found + scaled(p, size.shape);
   }
+  fit.mean_error = known.inverse();
+  fit.mean = fit.mean_error * found;
+  double rest = 0, degrees = 0;
+  for (std::size_t k = 0; k < sums.size(); ++k) {
+    SizeFit& size = fit.sizes[k];
+    if (!size.used) continue;
+    const CurveMatrix& m = sums[k].matrix;
+    size.shape = size.shape + size.own_error * scaled(p, fit.mean);
+    const CurveShape one = size.own_error * CurveShape{p.curvature, 0};
+    const CurveShape other = size.own_error * CurveShape{0, p.third};
+    const CurveMatrix through{product(one, m * one), product(one, m * other),
+                              product(other, m * other)};
+    rest += sums[k].rest(size.shape);
+    degrees += static_cast<double>(sums[k].degrees) -
+               (product(m, size.own_error) + product(through, fit.mean_error)) / noise_of(size);
+  }
+  fit.noise = std::fmax(degrees > 0 ? rest / degrees : 0, least_noise * c * c);
 }
 
-/// Offset, tilt and optimum of every seed of a size, given the shape.
+/// Offset, tilt and optimum of every seed of a size, given its shape.
 inline void fit_seeds(const RateFit& fit, SizeFit& size) {
   const auto n = static_cast<double>(size.seeds.size());
-  const double slope = 2 * fit.curvature;
   size.loss = 0;
   size.leverage = size.lift = {};
   double noise = 0;
   for (SeedCurve& seed : size.seeds) {
-    Powers powers(seed, size.optimum);
-    std::vector<double> rest = seed.losses;
+    const Distances at(seed, size.optimum);
+    std::vector<double> second = at.power(2), third = at.power(3), rest = seed.losses;
     for (std::size_t i = 0; i < rest.size(); ++i) {
-      rest[i] -= fit.curvature * powers.second[i] + fit.third * powers.third[i];
+      rest[i] -= size.shape.curvature * second[i] + size.shape.third * third[i];
     }
-    const numeric::Line line = remove_line(powers.first, rest);
+    const numeric::Line line = at.remove_line(rest);
+    const numeric::Line by_second = at.remove_line(second);
+    const numeric::Line by_third = at.remove_line(third);
+    // How fast the tilt falls as the optimum moves; where the curve bends back, not slower than half a parabola's.
+    const double slope = std::fmax(
+        2 * size.shape.curvature + 3 * size.shape.third * by_second.slope, size.shape.curvature);
     seed.offset = line.intercept;
     seed.tilt = line.slope;
-    seed.optimum = size.optimum - seed.tilt / (2 * fit.curvature);
+    seed.optimum = size.optimum - seed.tilt / slope;
     size.loss += seed.offset / n;
-    const numeric::Line second = remove_line(powers.first, powers.second);
-    const numeric::Line third = remove_line(powers.first, powers.third);
-    size.leverage[0] += second.slope / slope / n;
-    size.leverage[1] += third.slope / slope / n;
-    size.lift[0] += second.intercept / n;
-    size.lift[1] += third.intercept / n;
-    noise += fit.noise / (slope * slope * spread(powers.first)) / n;
+    size.leverage =
+        size.leverage + CurveShape{by_second.slope / slope / n, by_third.slope / slope / n};
+    size.lift = size.lift + CurveShape{by_second.intercept / n, by_third.intercept / n};
+    noise += fit.noise / (slope * slope * at.spread()) / n;
   }
   size.noise = std::sqrt(noise);
 }
@@ -178,10 +170,10 @@ inline double distance_outside(const SizeFit& size) {
   return std::fmax(size.low - size.optimum, size.optimum - size.high);
 }
 
-/// Moves each size's optimum to the mean of its seeds'. One that leaves its rates far behind leaves
-/// the fit.
+/// Moves each size's optimum to the mean of its seeds', or a part of the way. One that leaves its rates far behind
+/// leaves the fit.
 /// Returns:  the longest way.
-inline double recentre(RateFit& fit) {
+inline double recentre(RateFit& fit, double part = 1) {
   double longest = 0;
   for (SizeFit& size : fit.sizes) {
     if (!size.used) continue;
@@ -190,7 +182,7 @@ inline double recentre(RateFit& fit) {
       mean += (seed.optimum - size.optimum) / static_cast<double>(size.seeds.size());
     }
     if (!std::isfinite(mean)) return mean;
-    size.optimum += std::fmin(std::fmax(mean, -0.5), 0.5);
+    size.optimum += part * std::fmin(std::fmax(mean, -0.5), 0.5);
     longest = std::fmax(longest, std::fabs(mean));
     size.used = distance_outside(size) < fit_reach;
   }
@@ -234,23 +226,39 @@ inline void add_scatter(SizeFit& size) {
   size.scatter = std::sqrt(squares / static_cast<double>(size.seeds.size() - 1));
 }
 
-/// Fits the sizes that are used.
+/// Fits the sizes that are used. One whose losses have no minimum leaves the fit.
 /// Returns:  whether it converged.
 inline bool converge(RateFit& fit) {
-  for (int step = 0; step < 100; ++step) {
-    ShapeSums sums;
+  double last = HUGE_VAL;
+  double part = 1;
+  for (int step = 0; step < 200; ++step) {
+    std::vector<ShapeSums> sums;
+    ShapeSums all;
     for (const SizeFit& size : fit.sizes) {
-      if (!size.used) continue;
-      for (const SeedCurve& seed : size.seeds) add(sums, seed, size.optimum);
+      sums.push_back(shape_sums(size));
+      all = all + sums.back();
     }
-    solve(sums, fit);
-    if (!(fit.curvature > 0) || !std::isfinite(fit.third)) return false;
+    if (step == 0) begin(fit, all);
+    if (!(fit.mean.curvature > 0)) return false;
+    double before = 0;
+    for (int i = 0; i < 100 && std::fabs(fit.noise - before) > 1e-9 * fit.noise; ++i) {
+      before = fit.noise;
+      solve(fit, sums);
+    }
+    if (!(fit.mean.curvature > 0) || !std::isfinite(fit.mean.third)) return false;
+    bool left = false;
     for (SizeFit& size : fit.sizes) {
+      if (!size.used) continue;
+      size.used = size.shape.curvature > 0;
+      left = left || !size.used;
       if (size.used) fit_seeds(fit, size);
     }
-    const double longest = recentre(fit);
+    const double longest = recentre(fit, part);
     if (!std::isfinite(longest)) return false;
-    if (longest < 1e-10) return true;
+    if (longest < 1e-10 && !left) return true;
+    if (longest >= last)
+      part = std::fmax(part / 2, 0.125);  // weights move with optima, which may swing
+    last = longest;
   }
   return false;
 }
@@ -283,15 +291,16 @@ inline RateFit fit_without(const std::vector<RateCurve>& curves, const std::set<
 
 }  // namespace detail
 
-/// Fits all losses near the optima at once, by least squares.
-/// Equation: loss(size, seed, octave) = a(size, seed) + c v² + d v³ + noise,
-///           v = octave - o(size, seed), |octave - lowest| ≤ 2.5; c and d are common to all, and
-///           o(size, seed) is normal about o(size), with a variance of each size. Linear about
-///           o(size), where the seeds' slopes have mean zero: found by Gauss and Newton's steps.
-/// Accuracy: three rates per seed determine a parabola, four or more the third order as well. A rate
-///           at which a seed diverged is left out, and so are seeds of fewer than three rates. A size
-///           is not used if no seed has three, or if its optimum lies more than half an octave beyond
-///           its rates. fitted is false where no size is left, and where the fit has no minimum.
+/// Fits all losses near the optima at once.
+/// Equation: loss(size, seed, octave) = a(size, seed) + c(size) v² + d(size) v³ + noise,
+///           v = octave - o(size, seed), |octave - lowest| ≤ 2.5; the noise has variance σ² (1 + v⁴); c and d of
+///           sizes are normal about their means, with standard deviations of 0.2 and 0.1 times the mean curvature;
+///           the mean of d is normal about 0, with 0.12 times it; o(size, seed) is normal about o(size), with a
+///           variance of each size. Linear about o(size), where the seeds' slopes have mean zero: found by Gauss
+///           and Newton's steps.
+/// Accuracy: a rate at which a seed diverged is left out, and so are seeds of fewer than three rates. A size
+///           is not used if no seed has three, if its losses have no minimum, or if its optimum lies more than half an
+///           octave beyond its rates. fitted is false where no size is left, and where the fit has no minimum.
 /// Requires: curves that rate_curves() made.
 inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
   std::set<long> left_out;
@@ -306,40 +315,6 @@ inline RateFit fit_rates(const std::vector<RateCurve>& curves) {
     detail::add_scatter(size);
   }
   return fit;
-}
-
-/// The curve of a size that is fitted alone.
-/// Units:    octaves from the centre, nats per octave², nats per octave³
-struct OwnShape {
-  double optimum = 0;
-  double curvature = 0;
-  double third = 0;
-};
-
-/// A fit of each size alone, where their shapes differ by more than chance.
-/// Source:   the ratio of variances of nested models, Fisher 1924; beyond its 99 % point
-/// Requires: the fit of these curves.
-/// Returns:  a fit for each curve; none where shapes do not differ, or where the rates of a used size cannot tell.
-inline std::optional<std::vector<RateFit>> own_fits(const std::vector<RateCurve>& curves,
-                                                    const RateFit& fit) {
-  constexpr double surely = 2.326;  // standard deviations
-  std::vector<RateFit> own;
-  double rest = 0;
-  std::size_t degrees = 0;
-  for (std::size_t k = 0; k < curves.size(); ++k) {
-    own.push_back(fit_rates({curves[k]}));
-    if (!fit.sizes[k].used) continue;
-    if (!own[k].fitted || own[k].shape_degrees == 0) return {};
-    rest += own[k].noise * static_cast<double>(own[k].shape_degrees);
-    degrees += own[k].shape_degrees;
-  }
-  if (degrees >= fit.shape_degrees) return {};
-  const auto above = static_cast<double>(fit.shape_degrees - degrees);
-  const auto below = static_cast<double>(degrees);
-  const double more = fit.noise * static_cast<double>(fit.shape_degrees) - rest;
-  const double z = numeric::normal_deviate_of_ratio(more / above / (rest / below), above, below);
-  if (!(z > surely)) return {};
-  return own;
 }
 
 }  // namespace scalewise::check

@@ -33,16 +33,4 @@ inline double normal_deviate(double t, double degrees) {
   return t < 0 ? -z : z;
 }
 
-/// The standard normal deviate that is as rare as a ratio of two estimates of one variance, with ν and μ degrees
-/// of freedom.
-/// Equation: z = ((1 - b) F^⅓ - (1 - a)) / √(b F^⅔ + a), a = 2/(9ν), b = 2/(9μ)
-/// Source:   Paulson 1942, Annals of Mathematical Statistics 13, p. 233
-/// Units:    standard deviations
-/// Accuracy: of z from 1 to 3.1: 0.41 for μ = 3, 0.17 for 5, 0.07 for 8 and 0.04 from 20 on, too small for few.
-inline double normal_deviate_of_ratio(double ratio, double above, double below) {
-  const double a = 2 / (9 * above), b = 2 / (9 * below);
-  const double root = std::cbrt(ratio);
-  return ((1 - b) * root - (1 - a)) / std::sqrt(b * root * root + a);
-}
-
 }  // namespace scalewise::numeric
