@@ -28,7 +28,7 @@ inline double clear_of_tolerance(double mean, double deviation, double margin) {
 
 /// How likely a sweep with so many seeds has a verdict, estimated before any of its runs.
 /// Equation: the drift d is N(0, 0.09²) or N(-0.9, 0.3²), at even odds; its interval reaches h to either
-///           side, log h ~ N(log(3.6 h₀), 0.6²), h₀² = Σ w² 0.16² (smallest/size)/seeds, w the weight of a size
+///           side, log h ~ N(log(2.4 h₀), 0.5²), h₀² = Σ w² (0.16² (smallest/size)/seeds + 0.07²), w the weight of a size
 ///           in the slope; the chance is that of ||d| - tolerance| > h
 /// Units:    a probability
 /// Measured: drifts, scatter and widths of intervals of the sweeps of docs/checks/learning_rate_transfer.md
@@ -47,14 +47,16 @@ inline double chance_of_verdict(const std::vector<SweepSize>& sizes) {
     if (s.seeds < 2) return 0;
     const double weight = (octave(s) - mean) / squares;
     const double scatter = 0.16 * std::exp2((octave(sizes.front()) - octave(s)) / 2);
-    variance += weight * weight * scatter * scatter / static_cast<double>(s.seeds);
+    const double curve = 0.07;  // what more seeds do not tell
+    variance +=
+        weight * weight * (scatter * scatter / static_cast<double>(s.seeds) + curve * curve);
   }
   // Standard normal deviates that stand for a ninth each.
   constexpr std::array<double, 9> deviates{-1.593, -0.967, -0.589, -0.282, 0,
                                            0.282,  0.589,  0.967,  1.593};
   double chance = 0;
   for (const double z : deviates) {
-    const double margin = 3.6 * std::sqrt(variance) * std::exp(0.6 * z);
+    const double margin = 2.4 * std::sqrt(variance) * std::exp(0.5 * z);
     chance += (detail::clear_of_tolerance(0, 0.09, margin) +
                detail::clear_of_tolerance(-0.9, 0.3, margin)) /
               18;
