@@ -163,6 +163,19 @@ TEST_CASE("Rows that are no runs are refused") {
   CHECK_THAT(refused({0, 1, 1, 2}), ContainsSubstring("size = 0"));
 }
 
+TEST_CASE("Losses that overflow leave no fit") {
+  std::vector<SweepRow> rows;
+  for (const long size : {8L, 16L, 32L}) {
+    for (const double o : {-3.0, -2.0, -1.0, 0.0, 1.0}) {
+      const bool huge = size == 32 && o == -2;
+      rows.push_back({size, std::exp2(o), 1, huge ? 1e308 : 2 + o * o});
+    }
+  }
+  const JudgedSweep judged = judge_sweep(rows, "width");
+  CHECK(judged.judged.verdict == Verdict::inconclusive);
+  CHECK(std::isnan(judged.transfer.drift.value));
+}
+
 TEST_CASE("nanoGPT on a GPU: one rate fails, maximal update passes over the width") {
   const JudgedSweep one = judge_sweep(nanogpt_sweep("sp").rows, "width");
   CHECK(one.judged.verdict == Verdict::fail);

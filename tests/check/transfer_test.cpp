@@ -147,6 +147,11 @@ TEST_CASE("The seeds that a doubtful verdict asks for decide it") {
   CHECK(verdict.more[0].seeds == 12);
   CHECK(verdict.more[1].size == 64);
   CHECK_THAT(verdict.reason, ContainsSubstring("about 12 at width 16, 12 at width 64"));
+  // Of the half of 0.4, 0.1 stays: (0.4² - 0.1²)/(0.2² - 0.1²) = 5 times; where 0.3 stays, no number would do.
+  CHECK_THAT(judge(with_drift({0.1, -0.3, 0.5, 0.1}), "width").factor, WithinRel(5.0, 1e-9));
+  const TransferVerdict never = judge(with_drift({0.1, -0.3, 0.5, 0.3}), "width");
+  CHECK_THAT(never.reason, ContainsSubstring("too close for seeds to tell"));
+  CHECK(never.more.empty());
   const TransferVerdict near = judge(with_drift({0.2999, 0.1, 0.5}), "width");
   CHECK_THAT(near.reason, ContainsSubstring("a wider range of sizes"));
   CHECK(near.more.empty());

@@ -70,11 +70,12 @@ inline Verdict place(const IntervalEstimate& e, double least, double most) {
   return e.high < least || e.low > most ? Verdict::fail : Verdict::inconclusive;
 }
 
-/// How many times the seeds an interval needs to come to one side of a range's end.
+/// How many times the seeds an interval needs to come to one side of a range's end; infinite where no number would do.
 inline double seeds_factor(const IntervalEstimate& e, double least, double most) {
   const double gap = std::fmin(std::fabs(e.value - least), std::fabs(most - e.value));
-  const double ratio = std::fmax(e.high - e.value, e.value - e.low) / gap;
-  return ratio * ratio;
+  const double half = std::fmax(e.high - e.value, e.value - e.low);
+  if (gap <= e.fixed) return HUGE_VAL;
+  return std::fmax((half * half - e.fixed * e.fixed) / (gap * gap - e.fixed * e.fixed), 1);
 }
 
 /// Beyond this the estimate is too near the tolerance for a forecast to mean much.
@@ -296,6 +297,7 @@ inline Transfer widened(Transfer transfer, double factor) {
     if (!std::isfinite(e.value)) return;
     e.low = e.value - factor * (e.value - e.low);
     e.high = e.value + factor * (e.high - e.value);
+    e.fixed *= factor;
   };
   widen(transfer.drift);
   for (SizeTransfer& size : transfer.sizes) widen(size.regret);

@@ -239,7 +239,7 @@ inline bool converge(RateFit& fit) {
       all = all + sums.back();
     }
     if (step == 0) begin(fit, all);
-    if (!(fit.mean.curvature > 0)) return false;
+    if (!(fit.mean.curvature > 0) || !std::isfinite(fit.noise)) return false;
     double before = 0;
     for (int i = 0; i < 100 && std::fabs(fit.noise - before) > 1e-9 * fit.noise; ++i) {
       before = fit.noise;
@@ -285,7 +285,9 @@ inline RateFit fit_without(const std::vector<RateCurve>& curves, const std::set<
     size.used = size.used && !left_out.contains(size.size);
     any = any || size.used;
   }
-  fit.fitted = any && converge(fit);
+  fit.fitted =
+      any && converge(fit) &&
+      std::any_of(fit.sizes.begin(), fit.sizes.end(), [](const SizeFit& s) { return s.used; });
   return fit;
 }
 

@@ -20,6 +20,7 @@ struct IntervalEstimate {
   double value = 0;
   double low = 0;
   double high = 0;
+  double fixed = 0;  // the part of half its width that more seeds leave as it is
 };
 
 /// The best rate of one size, and how the rate that was tuned at the smallest size does there.
@@ -97,10 +98,16 @@ inline double seed_variance(const SizeFit& size, const SharedScatter& shared) {
                                           : size.scatter * size.scatter;
 }
 
+/// Half the width of an interval, and the part of it that more seeds leave as it is.
+struct HalfWidth {
+  double all = 0;
+  double fixed = 0;
+};
+
 /// Half the interval of a weighted sum of the sizes' optima. The degrees of freedom are those of the
 /// seeds: with the many of the shape, a scatter that is low by chance would seem well known.
 /// Source:   Welch 1947, doi:10.1093/biomet/34.1-2.28, for the degrees of freedom of a sum
-inline double optima_half(const RateFit& fit, const std::vector<double>& weights) {
+inline HalfWidth optima_half(const RateFit& fit, const std::vector<double>& weights) {
   const SharedScatter scatter(fit);
   double seeds = 0;
   double shared = 0;   // the part of sizes with few seeds
@@ -125,16 +132,17 @@ inline double optima_half(const RateFit& fit, const std::vector<double>& weights
   }
   squares += shared * shared / scatter.degrees;
   const double degrees = squares > 0 ? std::fmax(seeds * seeds / squares, 1) : 1;
-  return numeric::t_quantile(static_cast<std::size_t>(degrees)) *
-         std::sqrt(seeds + shapes + product(mean, fit.mean_error * mean));
+  const double curves = shapes + product(mean, fit.mean_error * mean);
+  return {numeric::t_quantile(static_cast<std::size_t>(degrees)) * std::sqrt(seeds + curves),
+          numeric::t_quantile(1000000) * std::sqrt(curves)};
 }
 
 /// A weighted sum of the sizes' optima.
 inline IntervalEstimate optima_sum(const RateFit& fit, const std::vector<double>& weights) {
   double value = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) value += weights[k] * fit.sizes[k].optimum;
-  const double half = optima_half(fit, weights);
-  return {value, value - half, value + half};
+  const HalfWidth half = optima_half(fit, weights);
+  return {value, value - half.all, value + half.all, half.fixed};
 }
 
 /// The weights with which optima make the slope of their line of least squares; 0 of sizes that are
@@ -182,11 +190,12 @@ inline IntervalEstimate fitted_regret(RateFit fit, const std::vector<double>& we
   const CurveShape shape = fit.sizes[k].shape;
   const double divisor = std::fmax(2 * shape.curvature + 3 * shape.third * v, shape.curvature);
   fit.sizes[k].leverage = fit.sizes[k].leverage + CurveShape{-v / divisor, -v * v / divisor};
-  const double half = optima_half(fit, weights);
+  const HalfWidth half = optima_half(fit, weights);
   const double value = rise(shape, v);
-  const auto [least, most] = std::minmax({rise(shape, v - half), rise(shape, v + half)});
-  return {value, std::fabs(v) <= half ? 0 : std::fmin(std::fmax(least, 0), value),
-          std::fmax(value, most)};
+  const auto [least, most] = std::minmax({rise(shape, v - half.all), rise(shape, v + half.all)});
+  const double high = std::fmax(value, most);
+  return {value, std::fabs(v) <= half.all ? 0 : std::fmin(std::fmax(least, 0), value), high,
+          half.all > 0 ? (high - value) * half.fixed / half.all : 0};
 }
 
 /// The rate among those tried that is next to one.
@@ -268,7 +277,7 @@ inline IntervalEstimate regret(const RateCurve& curve, const RateFit& fit, std::
   std::vector<double> weights(fit.sizes.size());
   weights[first] = 1;
   if (transferred < size.low || transferred > size.high) {
-    return measured_regret(curve, fit, size, transferred, optima_half(fit, weights));
+    return measured_regret(curve, fit, size, transferred, optima_half(fit, weights).all);
   }
   weights[k] = -1;
   return fitted_regret(fit, weights, k, transferred - size.optimum);
