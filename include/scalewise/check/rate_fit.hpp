@@ -58,7 +58,7 @@ inline constexpr double least_noise = 1e-9;
 
 namespace detail {
 
-/// Those of a size; none of one that is not used.
+/// The sums of a size; zero for one that is not used.
 inline ShapeSums shape_sums(const SizeFit& size) {
   ShapeSums sums;
   if (!size.used) return sums;
@@ -98,7 +98,7 @@ inline void solve(RateFit& fit, const std::vector<ShapeSums>& sums) {
   const auto precision = [&](double share) { return 1 / (share * share * c * c); };
   const CurveShape p{precision(shapes_differ.curvature), precision(shapes_differ.third)};
   fit.precision = p;
-  // Of a size's sums, with what its seeds share.
+  // The noise in a size's sums counts what its seeds share.
   const auto noise_of = [noise = fit.noise](const SizeFit& size) {
     return noise * (1 + cubic_misfit * static_cast<double>(size.seeds.size()));
   };
