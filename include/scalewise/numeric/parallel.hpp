@@ -5,6 +5,10 @@
 #include <cstddef>
 #include <exception>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 namespace scalewise::numeric {
 
 namespace detail {
@@ -31,6 +35,12 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
+/// Whether a parallel region would have more than one thread; one of a single thread costs the same system calls. That
+/// a single task has a region, too, keeps oneDNN to one thread in it (dense/product.hpp).
+inline bool threads_are_free() {
+  return omp_get_max_threads() > 1 && omp_get_active_level() < omp_get_max_active_levels();
+}
+
 #endif
 
 }  // namespace detail
@@ -39,17 +49,19 @@ class FirstFailure {
 /// Requires: tasks write to disjoint memory. Which tasks there are must not depend on the number of
 ///           threads: then neither does any result, to the last bit. Eigen's own threads have to be
 ///           off, see keep_to_one_thread().
-/// Throws:   what the first task to fail has thrown, once all have ended.
+/// Throws:   what the first task to fail has thrown, once none runs any more.
 template <class Task>
 void parallel_for(std::ptrdiff_t count, const Task& task) {
 #ifdef _OPENMP
-  detail::FirstFailure failure;
+  if (detail::threads_are_free()) {
+    detail::FirstFailure failure;
 #pragma omp parallel for schedule(dynamic, 1)
-  for (std::ptrdiff_t i = 0; i < count; ++i) failure.guard(task, i);
-  failure.rethrow();
-#else
-  for (std::ptrdiff_t i = 0; i < count; ++i) task(i);
+    for (std::ptrdiff_t i = 0; i < count; ++i) failure.guard(task, i);
+    failure.rethrow();
+    return;
+  }
 #endif
+  for (std::ptrdiff_t i = 0; i < count; ++i) task(i);
 }
 
 /// The same for short tasks that take equally long: the first thread has the first of them, and so on, so that in the
@@ -60,13 +72,15 @@ void parallel_for(std::ptrdiff_t count, const Task& task) {
 template <class Task>
 void parallel_parts(std::ptrdiff_t count, const Task& task) {
 #ifdef _OPENMP
-  detail::FirstFailure failure;
+  if (detail::threads_are_free()) {
+    detail::FirstFailure failure;
 #pragma omp parallel for schedule(static)
-  for (std::ptrdiff_t i = 0; i < count; ++i) failure.guard(task, i);
-  failure.rethrow();
-#else
-  for (std::ptrdiff_t i = 0; i < count; ++i) task(i);
+    for (std::ptrdiff_t i = 0; i < count; ++i) failure.guard(task, i);
+    failure.rethrow();
+    return;
+  }
 #endif
+  for (std::ptrdiff_t i = 0; i < count; ++i) task(i);
 }
 
 /// Runs task(begin, size) over tiles of at most `tile` of `total` rows, as parallel_parts().
