@@ -27,7 +27,7 @@ constexpr std::uint64_t draw = 12;
 
 Batch<double> batch_for(const Plan& plan) { return random_batch(plan.shape, 3, 5, 7); }
 
-/// Compares every entry of the gradient, and checks that it depends on the draw.
+/// Compares the gradient of every tensor, and checks that it depends on the draw.
 void check_gradient(const Plan& plan, Config config) {
   config.dropout = rate;
   Transformer<double> model(plan, config);

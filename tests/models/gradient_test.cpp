@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Every entry of every gradient of whole models against central differences.
+// Every gradient of whole models against central differences, along random directions.
 // Sizes are pairwise distinct: B = 3, T = 5, S = 7, H = 4, K = 2, D = 6, C = 14, F = 17, V = 11.
 
 #include <string>
@@ -78,7 +78,7 @@ void check_one_gradient_for_each_loss(Transformer<double>& model, Batch<double> 
   CHECK_THROWS_AS(model.backward(), InvalidInput);
 }
 
-/// Checks every entry. Tensors that the model does not read have no gradient to check: only the bias
+/// Checks every tensor. Those that the model does not read have no gradient to check: only the bias
 /// of keys or of their norm may be one, since softmax does not see what all scores of a query share.
 void check_every_gradient(const Plan& plan, const Config& config) {
   Transformer<double> model(plan, config);

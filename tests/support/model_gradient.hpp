@@ -37,20 +37,35 @@ inline void prepare(nn::Transformer<double>& model, const Plan& plan) {
   shake(model.parameters(), plan);
 }
 
-/// Compares one tensor's gradient with that in `gradients`, laid out as parameters().gradients();
-/// with the dropout of a draw where one is given.
+/// Compares one tensor's gradient with that in `gradients`, laid out as parameters().gradients(), along three random
+/// directions of length 1, in each of which every entry counts; with the dropout of a draw where one is given.
 inline GradientError tensor_error(nn::Transformer<double>& model, const Plan& plan,
                                   const nn::Batch<double>& batch, std::size_t tensor,
                                   const Matrix<double>& gradients,
                                   std::optional<std::uint64_t> draw = {}) {
   const auto loss = [&] { return draw ? model.loss(batch, *draw) : model.loss(batch); };
+  const std::string name = model.parameters().name(tensor);
   View<double> value = model.parameters().value(tensor);
   const Index offset = value.data() - model.parameters().values().data();
   const Matrix<double> analytic = ConstView<double>(
       gradients.data() + offset, value.rows(), value.cols(), Eigen::OuterStride<>(value.cols()));
-  return gradient_error(model.parameters().name(tensor), value, analytic, loss,
-                        std::max(1.0, loss()), gradients.cwiseAbs().maxCoeff(),
-                        plan.entries[tensor].multiplier.value);
+  const Matrix<double> kept = value;
+  const double multiplier = plan.entries[tensor].multiplier.value;
+  const double step = step_at(largest(kept) * multiplier) / multiplier;
+  const double floor =
+      gradient_floor(analytic, std::max(1.0, loss()), largest(gradients), multiplier);
+  GradientError worst;
+  for (const char* number : {"1", "2", "3"}) {
+    const std::string along = name + ", direction " + number;
+    const Matrix<double> direction = normal_matrix(kept.rows(), kept.cols(), along).normalized();
+    value = kept + step * direction;
+    const double above = loss();
+    value = kept - step * direction;
+    const double below = loss();
+    worst.offer(along, analytic.cwiseProduct(direction).sum(), (above - below) / (2 * step), floor);
+  }
+  value = kept;
+  return worst;
 }
 
 /// Compares the gradient of every tensor.

@@ -61,11 +61,11 @@ inline Matrix<double> normal_matrix(Index rows, Index columns, const std::string
 /// The largest size of an entry.
 inline double largest(const Matrix<double>& m) { return m.cwiseAbs().maxCoeff(); }
 
-/// Derivative of f() with respect to x, which f reads times `multiplier`; x is left as it was.
+/// Derivative of f() with respect to x, which f reads; x is left as it was.
 template <class F>
-double central_difference(double& x, const F& f, double multiplier = 1) {
+double central_difference(double& x, const F& f) {
   const double kept = x;
-  const double step = step_at(kept * multiplier) / multiplier;
+  const double step = step_at(kept);
   const double above = kept + step;
   const double below = kept - step;
   x = above;
@@ -76,26 +76,30 @@ double central_difference(double& x, const F& f, double multiplier = 1) {
   return (f_above - f_below) / (above - below);
 }
 
+/// The size below which a difference of gradients says nothing. `magnitude` is the size of what the function adds up,
+/// `largest_of_all` the largest gradient of the model, and `multiplier` what the function multiplies x by first.
+inline double gradient_floor(const Matrix<double>& gradient, double magnitude,
+                             double largest_of_all = 0, double multiplier = 1) {
+  return std::max(
+      {1e-3 * largest(gradient), 1e-6 * largest_of_all, rounding_floor(magnitude) * multiplier});
+}
+
 /// Compares every entry of the gradient of f() with respect to x, which f reads; under a sanitizer
-/// every seventh.
-/// `magnitude` is the size of what f adds up, `largest` the largest gradient of the model, and
-/// `multiplier` what f multiplies x by before anything else.
+/// every seventh. `magnitude` is the size of what f adds up.
 template <class F>
 GradientError gradient_error(const std::string& name, View<double> x,
-                             const Matrix<double>& analytic, const F& f, double magnitude,
-                             double largest = 0, double multiplier = 1) {
+                             const Matrix<double>& analytic, const F& f, double magnitude) {
   GradientError worst;
   if (x.rows() != analytic.rows() || x.cols() != analytic.cols()) {
     worst.offer(name + " (shape)", 0, std::numeric_limits<double>::infinity(), 1);
     return worst;
   }
-  const double floor = std::max({1e-3 * analytic.cwiseAbs().maxCoeff(), 1e-6 * largest,
-                                 rounding_floor(magnitude) * multiplier});
+  const double floor = gradient_floor(analytic, magnitude);
   for (Index r = 0; r < x.rows(); ++r) {
     for (Index c = 0; c < x.cols(); ++c) {
       if (sanitized && (r * x.cols() + c) % 7 != 0) continue;
       const std::string at = name + "(" + std::to_string(r) + ", " + std::to_string(c) + ")";
-      worst.offer(at, analytic(r, c), central_difference(x(r, c), f, multiplier), floor);
+      worst.offer(at, analytic(r, c), central_difference(x(r, c), f), floor);
     }
   }
   return worst;
