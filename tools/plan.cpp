@@ -105,7 +105,7 @@ Table preset_list() {
   }
   const auto size = [](long value) { return value > 0 ? std::to_string(value) : "-"; };
   for (const scalewise::io::PublishedConfig& config : scalewise::io::published_configs) {
-    const Shape s = scalewise::io::describe_config(nlohmann::json::parse(config.json)).shape;
+    const Shape s = scalewise::io::describe_config(scalewise::io::parse_json(config.json, std::string(config.id))).shape;
     table.rows.push_back({std::string(config.id), size(s.d_model), size(s.depth), size(s.heads),
                           size(s.kv_heads), size(s.d_ff), size(s.vocab), size(s.context)});
   }

@@ -163,7 +163,8 @@ Option::Json Option::value_of_words() const {
   Json list = Json::array();
   for (const std::string& word : words) {
     list.push_back(item(word));
-    if (increasing_ && list.size() > 1 && list.back() <= list[list.size() - 2]) {
+    const auto number = [&](std::size_t i) { return list[list.size() - i].get<double>(); };
+    if (increasing_ && list.size() > 1 && number(1) <= number(2)) {
       throw InvalidInput(name_, word, "numbers, each one larger than the one before");
     }
   }

@@ -124,8 +124,8 @@ Outcome loss_in(std::string_view output, LossFrom from) {
     rest = rest.substr(0, line.empty() ? 0 : static_cast<std::size_t>(line.data() - rest.data()));
     const std::size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
     if (!line.substr(begin).starts_with('{')) continue;
-    const nlohmann::json json =
-        nlohmann::json::parse(check::detail::with_nulls(line), nullptr, false);
+    const std::string text = check::detail::with_nulls(line);
+    const auto json = nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, false);
     if (!json.is_object() || !json.contains("loss")) continue;
     const nlohmann::json& loss = json.at("loss");
     if (const auto found = loss_of(loss.is_string() ? loss.get<std::string>() : loss.dump()))

@@ -151,7 +151,7 @@ inline double table_number(std::string text) {
   if (text.starts_with('+')) text.erase(0, 1);
   if (text.starts_with('.')) text.insert(0, 1, '0');
   if (text.ends_with('.')) text += '0';
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, false);
   const double none = std::numeric_limits<double>::quiet_NaN();
   return json.is_number() ? json.get<double>() : none;
 }

@@ -52,14 +52,8 @@ class ConfigReader {
   long size(const char* key, std::optional<long> otherwise = {}) const {
     constexpr const char* expectation = "a whole number from 1 to 2^30";
     const Json* value = find(key);
-    if (value == nullptr) {
-      if (!otherwise) throw error(key, expectation);
-      return *otherwise;
-    }
-    if (!value->is_number_integer()) throw error(key, expectation);
-    const auto number = value->get<std::int64_t>();  // negative when it does not fit
-    if (number < 1 || number > architecture::largest_size) throw error(key, expectation);
-    return static_cast<long>(number);
+    if (value == nullptr && !otherwise) throw error(key, expectation);
+    return value == nullptr ? *otherwise : size_of(*value, key, expectation);
   }
 
   /// Rows of a table of positions whose first two no token uses.
@@ -127,15 +121,9 @@ class ConfigReader {
       const long side = size_or(key, otherwise);
       return {side, side};
     }
-    const auto side = [&](std::size_t i) {
-      const Json& number = (*value)[i];
-      if (!number.is_number_integer() || number < 1 || number > architecture::largest_size) {
-        throw error(key, "a whole number from 1 to 2^30, or two of them");
-      }
-      return number.get<long>();
-    };
-    if (value->size() != 2) throw error(key, "a whole number from 1 to 2^30, or two of them");
-    return {side(0), side(1)};
+    constexpr const char* expectation = "a whole number from 1 to 2^30, or two of them";
+    if (value->size() != 2) throw error(key, expectation);
+    return {size_of((*value)[0], key, expectation), size_of((*value)[1], key, expectation)};
   }
 
   bool flag(const char* key, bool otherwise) const {
@@ -237,6 +225,13 @@ class ConfigReader {
   }
 
  private:
+  long size_of(const Json& value, const char* key, const char* expectation) const {
+    if (!value.is_number_integer()) throw error(key, expectation);
+    const auto number = value.get<std::int64_t>();  // negative when it does not fit
+    if (number < 1 || number > architecture::largest_size) throw error(key, expectation);
+    return static_cast<long>(number);
+  }
+
   const Json& config_;
   std::string name_;
   mutable std::set<std::string, std::less<>> read_;

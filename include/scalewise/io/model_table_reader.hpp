@@ -18,6 +18,7 @@
 #include "scalewise/architecture/description.hpp"
 #include "scalewise/io/config_reader.hpp"
 #include "scalewise/io/model_table.hpp"
+#include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/size_expression.hpp"
 
 namespace scalewise {
@@ -131,11 +132,11 @@ class ModelTableReader {
     } else if (first == "skip") {
       skip(words);
     } else if (first == "only") {
-      config_.only_value(words[1].c_str(), nlohmann::json::parse(words[2]));
+      config_.only_value(words[1].c_str(), io::parse_json(words[2], "the model table"));
     } else if (first == "needs") {
       if (config_.find(words[1].c_str()) == nullptr)
         throw config_.error(words[1].c_str(), words[2]);
-      config_.only_value(words[1].c_str(), nlohmann::json::parse(words[2]));
+      config_.only_value(words[1].c_str(), io::parse_json(words[2], "the model table"));
     } else if (first == "note") {
       note(words);
     } else if (first == "says") {
