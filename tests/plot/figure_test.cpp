@@ -88,7 +88,7 @@ void make_gnuplot(const fs::path& folder, const std::string& script) {
 
 bool have_gnuplot() {
   const bool have = std::system("command -v gnuplot >/dev/null 2>&1") == 0;
-  if (!have) WARN("test skipped: gnuplot is not installed");
+  if (!have) WARN("no picture is tested: gnuplot is not installed");
   return have;
 }
 
