@@ -104,6 +104,22 @@ void check_every_gradient(const Plan& plan, const Config& config) {
 
 }  // namespace
 
+TEST_CASE("A gradient with one wrong entry is refused, whichever it is") {
+  const Plan plan = make_plan("standard", {.model = token_shape()});
+  Transformer<double> model(plan, {});
+  prepare(model, plan);
+  const Batch<double> batch = random_batch(plan.shape, 3, 5, 7);
+  model.loss_and_gradient(batch);
+  const Matrix<double> gradients = model.parameters().gradients();
+  CHECK(model_error(model, plan, batch, gradients).accepted());
+  for (Index at = 0; at < gradients.size(); at += 101) {
+    INFO("entry " << at);
+    Matrix<double> wrong = gradients;
+    wrong.data()[at] += 1e-4 * largest(gradients);
+    CHECK_FALSE(model_error(model, plan, batch, wrong).accepted());
+  }
+}
+
 TEST_CASE("Gradients are right for a pre-norm decoder with a tied head") {
   Shape s = token_shape();
   s.tied_head = true;
