@@ -35,11 +35,9 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-/// Whether a parallel region would have more than one thread; one of a single thread costs the same system calls. That
-/// a single task has a region, too, keeps oneDNN to one thread in it (dense/product.hpp).
-inline bool threads_are_free() {
-  return omp_get_max_threads() > 1 && omp_get_active_level() < omp_get_max_active_levels();
-}
+/// Whether threads are there that have nothing to do yet: a parallel region of a single thread costs the same system
+/// calls. That a single task has a region, too, keeps oneDNN to one thread in it (dense/product.hpp).
+inline bool threads_are_free() { return omp_get_max_threads() > 1 && omp_in_parallel() == 0; }
 
 #endif
 
