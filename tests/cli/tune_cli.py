@@ -139,7 +139,7 @@ class Tune(unittest.TestCase):
     def test_verified_at_a_second_size(self):
         command = PYTHON + " surface.py {plan} {seed} {steps} {width}"
         moving = SURFACE.replace("0.004)", "0.004 * (float(sys.argv[4]) / 128) ** DRIFT)")
-        options = self.surface("--trials", 40, "--threads", 4, "--verify", "width=512", "--format", "json", space="rate=0.001:0.016")
+        options = self.surface("--trials", 20, "--threads", 4, "--verify", "width=512", "--format", "json", space="rate=0.001:0.016")
         for drift, code in ((0, 0), (-1, 1)):
             (self.folder / "surface.py").write_text(moving.replace("DRIFT", str(drift)).replace(
                 'c["logits"]', "1").replace("x < -2", "x < -9").replace("x > 2.8", "x > 9"), encoding="utf-8")

@@ -220,7 +220,7 @@ class Page:
         source.write_text(block.text, encoding="utf-8")
         program = source.with_suffix(".out")
         includes = [f"-I{path}" for path in self.arguments.include]
-        self.run([self.arguments.compiler, "-std=c++20", "-Wall", "-Werror", "-DFMT_HEADER_ONLY", *includes, source,
+        self.run([self.arguments.compiler, "-std=c++20", "-Wall", "-Werror", *includes, source, *self.arguments.library,
                   "-o", program])
         return self.run([program], int(block.options.get("exit", 0)))
 
@@ -404,6 +404,7 @@ def main():
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--generator", default="Ninja")
     parser.add_argument("--include", action="append", default=[], help="include folder")
+    parser.add_argument("--library", action="append", default=[], help="library to link")
     parser.add_argument("--bin", action="append", default=[], help="folder to add to PATH")
     arguments = parser.parse_args()
     for name in ("source", "scratch", "prefix"):

@@ -37,11 +37,13 @@ struct ModelAndBase {
 TEST_CASE("No two texts overlap, whatever the rule and the model", "[block]") {
   for (const Rule& rule : rules()) {
     long drawn = 0;
-    std::vector<ModelAndBase> kinds{
-        {"llama-3-8b", "llama-3.2-1b"}, {"bert-large", "bert-base"}, {"vit-l16", "vit-b16"}};
-    if (!scalewise::test::sanitized)
-      kinds.insert(kinds.end(), {{"gpt2-xl", "gpt2"}, {"t5-large", "t5-base"}});
+    const std::vector<ModelAndBase> kinds{{"llama-3-8b", "llama-3.2-1b"},
+                                          {"bert-large", "bert-base"},
+                                          {"vit-l16", "vit-b16"},
+                                          {"gpt2-xl", "gpt2"},
+                                          {"t5-large", "t5-base"}};
     for (const ModelAndBase& kind : kinds) {
+      if (scalewise::test::sanitized && drawn > 0) break;
       Shape shape = preset_shape(kind.preset);
       Shape base = preset_shape(kind.base);
       std::optional<Plan> plan;

@@ -12,6 +12,7 @@
 #include "scalewise/testing.hpp"
 #include "support/catch.hpp"
 #include "support/made_up_records.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -46,6 +47,7 @@ TEST_CASE("A tensor that starts as planned is refused as seldom as the matcher s
   for (const Distribution distribution :
        {Distribution::normal, Distribution::truncated_normal, Distribution::uniform}) {
     for (const long count : {8L, 64L, 512L}) {
+      if (test::sanitized && count > 64) continue;
       const Entry entry = entry_of(count / 8, 8, distribution, 0.04, 0.5);
       const StartsAs one_percent(entry, 3, 0.01);
       const StartsAs usual(entry, 3);
