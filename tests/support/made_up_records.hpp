@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,8 @@ inline Records follow(const std::vector<Member>& family, double backward = 0,
   for (const Group group : {Group::token_embedding, Group::query, Group::mlp_down, Group::head}) {
     const std::string name(to_string(group));
     add(records, Signal::parameter, name, 0, slope(p.parameter(name, group)), scatter);
-    add(records, Signal::gradient, name, 0, slope(*p.gradient(group, 0)), scatter);
+    if (const std::optional<Band> gradient = p.gradient(group, 0))  // nGPT's are not predicted
+      add(records, Signal::gradient, name, 0, slope(*gradient), scatter);
     add(records, Signal::update, name, 1, slope(p.update(group, 1)), scatter);
   }
   return records;

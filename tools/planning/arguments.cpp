@@ -82,6 +82,19 @@ std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
   return sizes;
 }
 
+/// Throws:   InvalidInput where --set says another size than the tensors of a description.
+void require_described_sizes(const std::string& whose, const Shape& described, const Shape& set) {
+  constexpr std::pair<const char*, long Shape::*> sizes[] = {{"d_model", &Shape::d_model},
+                                                             {"depth", &Shape::depth}};
+  for (const auto& [name, size] : sizes) {
+    if (described.*size == Shape{}.*size || described.*size == set.*size) continue;
+    const std::string field = whose + name;
+    throw InvalidInput("--set", field + "=" + std::to_string(set.*size),
+                       field + "=" + std::to_string(described.*size) + ", as the tensors have",
+                       "give the config.json or the description of a model of that size");
+  }
+}
+
 std::optional<GivenModel> model_of(const std::string& program, const std::string& preset,
                                    const std::string& config) {
   if (io::published_config(preset) != nullptr) {
@@ -217,8 +230,10 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
   }
   Shape shape = sizes->target.shape;
   static_cast<void>(set_target(a.set, shape));
+  require_described_sizes("", sizes->target.shape, shape);
   std::optional<Shape> base = sizes->base.shape;
   set_base(a.set, base, "");
+  require_described_sizes("base.", sizes->base.shape, *base);
   DescribedModel model =
       from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
   if (!a.check_model.empty()) {
