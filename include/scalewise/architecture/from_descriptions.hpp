@@ -258,7 +258,7 @@ class DescriptionReader : DescribedExperts {
     throw InvalidInput(
         "tensor " + messages::printable(tensor.name) + ", " + (other ? "copies" : "kernel"),
         other ? growth(copies) : growth(kernel),
-        other ? growth(experts) + ", as many as experts" : "as large in both models");
+        other ? growth(experts) + ", as of other experts" : "as large in both models");
   }
 
   /// One extra with * for the layers of a model with one list of them, where they are alike.
