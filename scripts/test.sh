@@ -200,7 +200,7 @@ run_tidy() {
 
 mkdir -p "$logs"
 rm -f "$logs"/*.result
-if have_command ld.gold; then  # in a third of the time
+if have_command ld.gold; then  # it takes a third of the time
   export LDFLAGS="${LDFLAGS:-} -fuse-ld=gold"
 fi
 install_build_packages --fast
