@@ -30,26 +30,13 @@ if(SCALEWISE_NATIVE)
 endif()
 
 # scalewise_threads, scalewise_fast: for what computes, all cores and the fastest products. dense/product.hpp cuts each
-# product into tiles for its own threads, so that the libraries behind them run on one.
+# product into tiles for its own threads. oneDNN by hand: Debian's package wants OpenCL, which nothing here uses.
 find_package(OpenMP QUIET COMPONENTS CXX)
 add_library(scalewise_threads INTERFACE)
 target_link_libraries(scalewise_threads INTERFACE $<TARGET_NAME_IF_EXISTS:OpenMP::OpenMP_CXX>)
 add_library(scalewise_fast INTERFACE)
 target_link_libraries(scalewise_fast INTERFACE scalewise_threads)
-if(SCALEWISE_BLAS STREQUAL "AUTO")
-  foreach(BLA_VENDOR IN ITEMS OpenBLAS FLAME Intel10_64lp_seq)
-    if(NOT BLAS_FOUND)
-      find_package(BLAS QUIET)
-    endif()
-  endforeach()
-elseif(SCALEWISE_BLAS)
-  find_package(BLAS REQUIRED)
-endif()
-if(SCALEWISE_BLAS AND BLAS_FOUND)
-  target_compile_definitions(scalewise_fast INTERFACE EIGEN_USE_BLAS)
-  target_link_libraries(scalewise_fast INTERFACE BLAS::BLAS)
-endif()
-if(SCALEWISE_BLAS AND OpenMP_CXX_FOUND)  # by hand: Debian's package of oneDNN wants OpenCL, which nothing here uses
+if(SCALEWISE_ONEDNN AND OpenMP_CXX_FOUND)
   find_path(SCALEWISE_ONEDNN_INCLUDE_DIR dnnl.h)
   find_library(SCALEWISE_ONEDNN_LIBRARY dnnl)
   if(SCALEWISE_ONEDNN_INCLUDE_DIR AND SCALEWISE_ONEDNN_LIBRARY)

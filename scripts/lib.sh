@@ -21,8 +21,6 @@ have_header() {
   return 1
 }
 
-have_library() { ldconfig -p 2>/dev/null | grep "lib$1\.so " >/dev/null; }
-
 have_mkdocs_material() {
   [ -e /usr/share/mkdocs/themes/material ] || python3 -c 'import material' 2>/dev/null
 }
@@ -49,12 +47,6 @@ missing_build_packages() {
   have_header CLI/CLI.hpp || echo libcli11-dev
   have_header fmt/core.h || echo libfmt-dev
   have_header eigen3/Eigen/Core || have_header Eigen/Core || echo libeigen3-dev
-}
-
-# Prints the packages that make programs faster and that the machine lacks.
-missing_fast_packages() {
-  have_header dnnl.h || echo libdnnl-dev
-  have_library openblas || have_library blis || have_library mkl_core || echo libopenblas-dev
 }
 
 apt_lists_updated=no
@@ -98,16 +90,12 @@ install_packages() {
     give_up "apt-get could not install: $*. Its messages are above."
 }
 
-# install_build_packages [--fast]: with --fast also what programs only get faster by, where it can be had.
+# install_build_packages [--fast]: with --fast also oneDNN, by which programs multiply faster, where it can be had.
 install_build_packages() {
-  local packages
-  packages=$(missing_build_packages)
   # Unquoted: one word per package.
-  install_packages $packages
-  if [ "${1:-}" = --fast ]; then
-    packages=$(missing_fast_packages)
-    [ -z "$packages" ] || try_install_packages $packages ||
-      say "could not be installed: $packages. Programs will be slower."
+  install_packages $(missing_build_packages)
+  if [ "${1:-}" = --fast ] && ! have_header dnnl.h; then
+    try_install_packages libdnnl-dev || say "oneDNN could not be installed (libdnnl-dev). Programs will be slower."
   fi
   have_cmake || give_up "CMake 3.25 or newer is needed; this system offers $(cmake --version |
     sed -n '1s/^cmake version //p'). Please install a newer one, for example from cmake.org."

@@ -30,7 +30,6 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/check/transfer_chance.hpp"
-#include "scalewise/dense/blas.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "train/options.hpp"
@@ -357,14 +356,12 @@ scalewise::frame::Program scalewise::frame::program() {
   program.expected = [e, tables, options = program.options] {
     if (!tables->path.empty()) return std::string("no runs: those of --judge");
     train::use_threads(threads_of(e->model.threads, *options));
-    dense::keep_to_one_thread();
     return cost_text(TransferRuns(*e, *options, "").expected(e->seeds));
   };
   program.run = [e, budget, tasks, tables,
                  options = program.options](const std::vector<std::string>&) {
     if (!tables->path.empty()) return judge_tables(*tables, {e->format, e->out}, *options);
     train::use_threads(threads_of(e->model.threads, *options));
-    dense::keep_to_one_thread();
     return tasks->asked() ? run_tasks(*e, *tasks, *options) : ::run(*e, *budget, *options);
   };
   return program;

@@ -22,7 +22,7 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "lab/programs/component/points.hpp"
-#include "scalewise/dense/blas.hpp"
+#include "scalewise/dense/product.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/numeric/random.hpp"
 

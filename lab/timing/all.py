@@ -34,9 +34,8 @@ CORES = os.cpu_count() or 1
 BUILDS = {
     "release": "",
     "no_avx512": "-D CMAKE_CXX_FLAGS=-mno-avx512f",
-    "eigen": "-D SCALEWISE_BLAS=OFF",
-    "portable": "-D SCALEWISE_NATIVE=OFF -D SCALEWISE_BLAS=OFF",
-    "blis": "-D SCALEWISE_BLAS=ON -D BLA_VENDOR=FLAME",
+    "eigen": "-D SCALEWISE_ONEDNN=OFF",
+    "portable": "-D SCALEWISE_NATIVE=OFF -D SCALEWISE_ONEDNN=OFF",
 }
 STEP = "lab/timing/step --width 64,128,256,512,1024 --steps 5"
 # name: build, command below its folder, or a script of this one
@@ -46,8 +45,6 @@ PARTS = {
     "step_eigen": ("eigen", f"{STEP} --rounds 3 --no-torch"),
     "step_portable": ("portable", f"{STEP} --rounds 3 --no-torch"),
     "products": ("release", "lab/timing/products"),
-    "products_blis": ("blis", "lab/timing/products"),
-    "products_eigen": ("eigen", "lab/timing/products"),
     "check": ("release", "runs_torch.py check {build}/tools/coordinate_check --rounds 5 --json"),
     "check_one_seed": ("release", "runs_torch.py check {build}/tools/coordinate_check --seeds 1 --rounds 5 --json"),
     "sweep": ("release", "runs_torch.py sweep {build}/tools/learning_rate_transfer --rounds 3 --json"),
@@ -111,7 +108,7 @@ def build(name: str) -> None:
             sys.exit(f"{command}\n{done.stdout[-3000:]}")
 
 
-def measured(name: str, variables: dict[str, str]) -> dict:
+def measured(name: str) -> dict:
     folder, command = PARTS[name]
     script = command.split()[0].endswith(".py")
     words = shlex.split(command.format(build=f"build/{folder}"))
@@ -121,7 +118,7 @@ def measured(name: str, variables: dict[str, str]) -> dict:
         wait_until_quiet()
         shares = Shares()
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
-                              env={**os.environ, **variables, **own})
+                              env={**os.environ, **own})
         if done.returncode:
             sys.exit(f"{name}: exit code {done.returncode}")
         others = shares.others()
@@ -131,13 +128,6 @@ def measured(name: str, variables: dict[str, str]) -> dict:
                     "cmake": BUILDS[folder], "others": round(others, 4), **json.loads(done.stdout)}
         print(f"{name}: others had {100 * others:.0f} % of the machine: no result", file=sys.stderr, flush=True)
     sys.exit(f"{name}: this machine is not quiet")
-
-
-def openblas_variables() -> dict[str, str]:
-    """Kernels for this processor in all processes, those of PyTorch too, where OpenBLAS is older than it."""
-    flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    core = "SkylakeX" if "avx512f" in flags else "Haswell" if "avx2" in flags else ""
-    return {"OPENBLAS_CORETYPE": core} if core else {}
 
 
 def main() -> None:
@@ -163,7 +153,7 @@ def main() -> None:
                     continue
             build(PARTS[name][0])
             print(name, file=sys.stderr, flush=True)
-            page.keep(path, {**about, **measured(name, openblas_variables())})
+            page.keep(path, {**about, **measured(name)})
     page.write(PAGE, page.filled(PAGE, tables.of(page.kept(RESULTS))))
 
 

@@ -23,6 +23,9 @@ if "--processes" in sys.argv and sys.argv[sys.argv.index("--processes") + 1] != 
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"  # processes have the cores
 
+import openblas  # noqa: E402
+
+openblas.choose_kernels()
 import numpy as np  # noqa: E402
 
 WEIGHT, BIAS, ALPHA, PHI = 1.7562, 0.1841, 0.75, 5.0

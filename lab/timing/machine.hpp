@@ -9,7 +9,6 @@
 
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -58,20 +57,6 @@ inline double peak_memory() {
   double kibibytes = 0;
   text >> kibibytes;
   return kibibytes / 1024;
-}
-
-/// Shared libraries of this process with "blas" or "mkl" in their path.
-inline std::vector<std::string> blas_libraries() {
-  std::set<std::string> found;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::size_t path = line.find('/');
-    if (path == std::string::npos || line.find(".so", path) == std::string::npos) continue;
-    if (line.find("blas", path) == std::string::npos && line.find("mkl", path) == std::string::npos)
-      continue;
-    found.insert(line.substr(path));
-  }
-  return {found.begin(), found.end()};
 }
 
 }  // namespace scalewise::benchmark

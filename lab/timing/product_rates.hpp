@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/dense/blas.hpp"
 #include "scalewise/dense/product.hpp"
 #include "scalewise/numeric/parallel.hpp"
 
@@ -20,20 +19,13 @@ namespace scalewise::benchmark {
 using Product = void (*)(dense::Into, float, const dense::Operand<float>&,
                          const dense::Operand<float>&, View<float>);
 
-/// The libraries that were compiled in. Eigen calls the BLAS where there is one.
+/// The libraries that were compiled in, and Eigen.
 inline std::vector<std::pair<std::string, Product>> product_libraries() {
   std::vector<std::pair<std::string, Product>> libraries;
 #ifdef SCALEWISE_ONEDNN
   libraries.emplace_back("oneDNN", &dense::detail::onednn_product);
 #endif
-#ifdef EIGEN_USE_BLAS
-  libraries.emplace_back("BLAS", [](dense::Into into, float factor, const dense::Operand<float>& a,
-                                    const dense::Operand<float>& b, View<float> c) {
-    dense::detail::blas_product(sgemm_, into, factor, a, b, c);
-  });
-#else
   libraries.emplace_back("Eigen", &dense::detail::eigen_product<float>);
-#endif
   return libraries;
 }
 

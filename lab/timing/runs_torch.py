@@ -12,8 +12,7 @@ of the widths 64 to 1024. Both sides train a pre-norm GPT (depth 2, sequences of
 heads of 16) with AdamW for 10 steps at the same widths and as often, and measure the activations of every block
 at every step. Ours besides measures changes, gradients and updates, and judges. A sweep trains models of three widths
 for 60 steps of 4 sequences of 32, as often as ours needed for its verdict. They alternate. PyTorch runs in the
-configuration that is fastest here, all cores in one process or one in each of several, each tried once. Give
-OPENBLAS_CORETYPE where OpenBLAS does not know the processor.
+configuration that is fastest here, all cores in one process or one in each of several, each tried once.
 """
 
 import argparse
@@ -31,10 +30,9 @@ SWEEP = "--sizes 32,64,128 --steps 60 --seq 32 --batch 4 --depth 2 --head-dim 16
 
 def worker(kind, runs, threads):
     """Makes the runs, widths and seeds, that it is given, and answers when they are done."""
+    import step_torch  # first, since it chooses kernels
     import torch
     import torch.nn.functional as F
-
-    import step_torch
 
     torch.set_num_threads(threads)
     steps, seq, batch = (10, 64, 8) if kind == "check" else (60, 32, 4)

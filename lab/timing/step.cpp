@@ -21,14 +21,13 @@
 #include <thread>
 #include <vector>
 
-#include "support/allocations.hpp"
 #include "child_process.hpp"
-#include "frame/openblas_kernels.hpp"
 #include "machine.hpp"
 #include "product_rates.hpp"
 #include "step_model.hpp"
 #include "step_settings.hpp"
 #include "summary.hpp"
+#include "support/allocations.hpp"
 #include "torch_worker.hpp"
 
 namespace {
@@ -153,7 +152,6 @@ ordered_json measure(const StepSettings& s, long width) {
   ours["start_memory_mib"] = start_memory;
   ours["peak_memory_mib"] = peak_memory();
   ours["allocations"] = allocations_report(s, first_allocations, allocations);
-  ours["blas_libraries"] = blas_libraries();
   double best = 0;
   for (const auto& [name, product] : product_libraries()) {  // last: they take memory
     const double rate = std::max(product_rate(product, {2048, 512, 512}, 256),
@@ -191,8 +189,6 @@ ordered_json build_report() {
   report["simd"] = Eigen::SimdInstructionSetsInUse();
 #if defined(SCALEWISE_ONEDNN)
   report["products"] = "oneDNN";
-#elif defined(EIGEN_USE_BLAS)
-  report["products"] = "a BLAS";
 #else
   report["products"] = "Eigen";
 #endif
@@ -216,8 +212,6 @@ ordered_json settings_report(const StepSettings& s) {
           {"steps", s.steps},
           {"rounds", s.rounds},
           {"threads", s.threads},
-          {"blas_threads", s.blas_threads},
-          {"blas_core", s.blas_core.empty() ? "as OpenBLAS chooses" : s.blas_core},
           {"torch", s.no_torch ? "none" : s.torch},
           {"torch_threads", s.torch_threads},
           {"torch_blas_threads", s.torch_blas_threads}};
@@ -226,10 +220,7 @@ ordered_json settings_report(const StepSettings& s) {
 /// One width in a process of its own, so that its peak memory is its own.
 ordered_json measure_apart(const StepSettings& s, long width, std::vector<std::string> command) {
   command.insert(command.end(), {"--apart", std::to_string(width), "--torch", s.torch});
-  ChildProcess::Environment changed = {{"OMP_NUM_THREADS", std::to_string(s.threads)},
-                                       {"OPENBLAS_NUM_THREADS", std::to_string(s.blas_threads)}};
-  if (!s.blas_core.empty()) changed["OPENBLAS_CORETYPE"] = s.blas_core;  // PyTorch's process too
-  ChildProcess process(command, changed);
+  ChildProcess process(command, {{"OMP_NUM_THREADS", std::to_string(s.threads)}});
   const std::optional<std::string> line = process.read_line();
   if (process.wait() != 0 || !line) {
     throw std::runtime_error("no result for width " + std::to_string(width));
@@ -262,10 +253,6 @@ void add_options(CLI::App& app, StepSettings& s, long& apart) {
   app.add_option("--steps", s.steps, "timed steps of a round");
   app.add_option("--rounds", s.rounds, "alternations with PyTorch");
   app.add_option("--threads", s.threads, "of ours; all cores, if not given");
-  app.add_option("--blas-threads", s.blas_threads, "of OpenBLAS in ours, if it is used");
-  app.add_option("--blas-core", s.blas_core,
-                 "kernels of OpenBLAS: a name as in OPENBLAS_CORETYPE, auto for those that fit the "
-                 "processor, none to let it choose");
   app.add_option("--torch", s.torch, "Python interpreter that has PyTorch");
   app.add_flag("--no-torch", s.no_torch, "ours alone");
   app.add_option("--torch-threads", s.torch_threads, "torch.set_num_threads");
@@ -286,8 +273,6 @@ void complete(StepSettings& s) {
   for (const long width : s.widths) resolved(step_shape(s, width));  // throws if it makes no model
   if (s.threads == 0) s.threads = static_cast<long>(std::thread::hardware_concurrency());
   if (s.torch_blas_threads == 0) s.torch_blas_threads = s.threads;
-  if (s.blas_core == "auto") s.blas_core = frame::widest_openblas_kernels();
-  if (s.blas_core == "none") s.blas_core = "";
   if (s.torch.empty() && !s.no_torch) {
     s.torch = find_torch();
     if (s.torch.empty()) {

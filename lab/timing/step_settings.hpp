@@ -21,10 +21,8 @@ struct StepSettings {
   long vocab = 256;
   long steps = 10;  // timed in each round
   long rounds = 9;
-  long threads = 0;                // of ours: all cores
-  long blas_threads = 1;           // of ours, where OpenBLAS does the products
-  std::string blas_core = "auto";  // kernels of OpenBLAS, of both sides: auto, none or a name
-  std::string torch;               // the interpreter; empty: the first that has PyTorch
+  long threads = 0;   // of ours: all cores
+  std::string torch;  // the interpreter; empty: the first that has PyTorch
   bool no_torch = false;
   long torch_threads = 1;
   long torch_blas_threads = 0;  // as threads

@@ -16,9 +16,12 @@ import os
 import sys
 import time
 
-import torch
-import torch.nn.functional as F
-from torch import nn
+import openblas
+
+openblas.choose_kernels()
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
 
 
 class Block(nn.Module):

@@ -85,15 +85,13 @@ def other_builds(results: dict) -> str:
 
 
 def products(results: dict) -> str:
-    columns = [("oneDNN", "products", "oneDNN"), ("OpenBLAS", "products", "BLAS"),
-               ("BLIS", "products_blis", "BLAS"), ("Eigen", "products_eigen", "Eigen")]
+    libraries = ["oneDNN", "Eigen"]
     rows = []
-    for i, shape in enumerate(results["products"]["gflop_per_s"]):
+    for shape in results["products"]["gflop_per_s"]:
         left, right = (" (transposed)" if shape["transposed"] == side else "" for side in ("left", "right"))
-        rates = [results[part]["gflop_per_s"][i].get(key) for _, part, key in columns]
         rows.append([f"{shape['rows']}{left}, {shape['k']}, {shape['columns']}{right}",
-                     *("-" if rate is None else f"{rate:.0f}" for rate in rates)])
-    return command(results["products"]) + page.table(["rows, k, columns", *(title for title, _, _ in columns)], rows)
+                     *(f"{shape[name]:.0f}" for name in libraries)])
+    return command(results["products"]) + page.table(["rows, k, columns", *libraries], rows)
 
 
 def runs_row(result: dict, title: str, goal: str) -> list[str]:

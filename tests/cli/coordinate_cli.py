@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from quick_start import PASSIVE
+from quick_start import QUICK
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 COMMON = ["--head-dim", "8", "--seq", "16", "--batch", "4", "--steps", "3", "--quiet"]
@@ -85,7 +85,7 @@ BAD = [
 
 def run(*arguments, **options):
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
-                          env=PASSIVE, **options)
+                          env=QUICK, **options)
 
 
 class CoordinateCheck(unittest.TestCase):
@@ -259,7 +259,7 @@ class CoordinateCheck(unittest.TestCase):
         whole = run(*command)
         records = self.folder / "records.jsonl"
         first = subprocess.Popen([PROGRAM, *map(str, command), "--record", records], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True, env=PASSIVE)
+                                 stderr=subprocess.PIPE, text=True, env=QUICK)
         self.addCleanup(first.kill)
         while first.poll() is None and not (records.exists() and records.read_bytes()):
             time.sleep(0.001)

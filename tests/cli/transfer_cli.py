@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 
-from quick_start import PASSIVE
+from quick_start import QUICK
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
@@ -65,7 +65,7 @@ def command(arguments):
 
 def run(folder, *arguments):
     return subprocess.run(command(arguments), capture_output=True, text=True, cwd=folder, timeout=120,
-                          check=False, env=PASSIVE)
+                          check=False, env=QUICK)
 
 
 def journal(folder):
@@ -113,7 +113,7 @@ class Transfer(unittest.TestCase):
 
     def start(self, folder, *arguments):
         process = subprocess.Popen(command(arguments), cwd=folder, text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env=PASSIVE)
+                                   stderr=subprocess.PIPE, env=QUICK)
         self.addCleanup(process.kill)
         return process
 
@@ -291,7 +291,7 @@ class Transfer(unittest.TestCase):
 
     def judged(self, table, *arguments):
         return subprocess.run([PROGRAM, "--judge", table, *map(str, arguments)], capture_output=True, text=True,
-                              cwd=self.folder, timeout=60, check=False, env=PASSIVE)
+                              cwd=self.folder, timeout=60, check=False, env=QUICK)
 
     def bowls(self, name, drift, seeds=(1, 2), last=-5):
         """A table of parabolas with the optimum at 2^-9 for width 64, which drifts."""

@@ -102,17 +102,6 @@ class Tune(unittest.TestCase):
         self.assertIn("no draw trained to the end", subprocess.run(
             [PROGRAM, *map(str, options)], capture_output=True, text=True, cwd=self.folder, check=False, env=QUICK).stdout)
 
-    def test_commands_have_the_variables_of_the_user(self):
-        """And not those by which the program restarts itself for OpenBLAS, which would leave PyTorch one thread."""
-        command = "env | grep ^OPENBLAS_ >>seen; echo {plan} {seed} {steps} 2.5"
-        others = {name: value for name, value in QUICK.items() if not name.startswith("OPENBLAS_")}
-        for own in ({}, {"OPENBLAS_NUM_THREADS": "3"}):
-            with self.subTest(own=own):
-                subprocess.run([PROGRAM, *map(str, self.surface("--trials", 12, "--loss-from", "number", results=str(len(own)))),
-                                "--command", command], check=True, capture_output=True, cwd=self.folder, env={**others, **own})
-                seen = set((self.folder / "seen").read_text(encoding="utf-8").splitlines())
-                self.assertEqual(seen, {f"{name}={value}" for name, value in own.items()})
-
     def test_a_loss_at_the_end_of_the_last_line_and_a_rate_of_its_own(self):
         command = "grep -q c_rate {plan} && exit 1; echo seed {seed} {steps} rate={rate} loss: 2.5"
         report = json.loads(self.tune(*self.surface("--trials", 20, "--loss-from", "number", "--format", "json"), "--command", command))

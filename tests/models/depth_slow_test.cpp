@@ -103,7 +103,7 @@ TEST_CASE("A thousand layers run forward and backward") {
 }
 
 TEST_CASE("Memory grows linearly with depth") {
-  memory_of_model(250);  // threads and the buffers of a BLAS come with the first
+  memory_of_model(250);  // threads come with the first
   const double quarter = memory_of_model(250);
   if (quarter <= 0) {
     WARN("this C library, or a sanitizer, does not tell what memory is in use");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// A product against its sums, in both precisions, since each may have another library behind it.
+// A product against its sums, in both precisions, since floats may have a library behind them.
 
 #include "scalewise/dense/product.hpp"
 
@@ -69,7 +69,6 @@ TEST_CASE(
         }
         every_entry_is_its_sum<float>(5, 1, 70, ta, tb, into);
         every_entry_is_its_sum<double>(5, 1, 70, ta, tb, into);
-        // Large enough not to be one of those that have another library.
         every_entry_is_its_sum<float>(40, 600, 37, ta, tb, into);
         every_entry_is_its_sum<double>(40, 600, 37, ta, tb, into);
       }

@@ -17,7 +17,6 @@
 #include <stdexcept>
 
 #include "frame/machine.hpp"
-#include "frame/openblas_kernels.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/messages/error.hpp"
 
@@ -124,7 +123,6 @@ std::string& called_as() {
 
 static int run(const Program& program, const std::vector<std::string>& arguments) {
   fill_closed_streams();
-  forget_blas_variables();
   ignore_write_signals();
   static const bool watched = std::atexit(on_exit) == 0;
   static_cast<void>(watched);

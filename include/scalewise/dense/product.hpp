@@ -13,9 +13,6 @@
 
 #include <new>
 #endif
-#ifdef EIGEN_USE_BLAS
-#include <Eigen/src/misc/blas.h>
-#endif
 
 namespace scalewise::dense {
 
@@ -76,31 +73,23 @@ void eigen_product(Into into, Scalar factor, const Operand<Scalar>& a, const Ope
   assign(a.stored() * b.stored());
 }
 
-#ifdef EIGEN_USE_BLAS
-/// A BLAS thinks in columns: cᵀ = bᵀ aᵀ.
-template <class Scalar, class Gemm>
-void blas_product(const Gemm& gemm, Into into, Scalar factor, const Operand<Scalar>& a,
-                  const Operand<Scalar>& b, View<Scalar> c) {
-  const int n = static_cast<int>(c.cols()), m = static_cast<int>(c.rows());
-  const int k = static_cast<int>(a.cols());
-  const int lda = static_cast<int>(a.stored().outerStride());
-  const int ldb = static_cast<int>(b.stored().outerStride());
-  const int ldc = static_cast<int>(c.outerStride());
-  const Scalar keep = into == Into::sum ? 1 : 0;
-  gemm(b.transposed() ? "T" : "N", a.transposed() ? "T" : "N", &n, &m, &k, &factor,
-       b.stored().data(), &ldb, a.stored().data(), &lda, &keep, c.data(), &ldc);
-}
-#endif
-
 }  // namespace detail
 
+/// Keeps each product by Eigen to the calling thread, in the whole program: products are already
+/// cut into tiles, and threads of their own would make results depend on how many there are. Threads
+/// may call it at the same time. Where EIGEN_USE_BLAS is defined, set the threads of the BLAS to one
+/// by its own means.
+inline void keep_to_one_thread() {
+  static const bool once = (Eigen::setNbThreads(1), true);
+  static_cast<void>(once);
+}
+
 /// c = factor a b, or that added to c, in the calling thread.
-/// By oneDNN where SCALEWISE_ONEDNN is defined and numbers are floats; otherwise, and for small products,
-/// by the BLAS where EIGEN_USE_BLAS is defined, and by Eigen's own kernels where it is not.
+/// By oneDNN where SCALEWISE_ONEDNN is defined and numbers are floats, otherwise by Eigen.
 /// Shapes:   a (N, K), b (K, M) -> c (N, M)
 /// Accuracy: sums of K terms in the order of the kernels, which differs between libraries and
-///           processors; the same bits for the same operands, after keep_to_one_thread() for
-///           the BLAS, and where oneDNN is called from a task of parallel_for().
+///           processors; the same bits for the same operands, after keep_to_one_thread(), and where
+///           oneDNN is called from a task of parallel_for().
 /// Throws:   std::bad_alloc.
 template <class Scalar>
 void product(Into into, Scalar factor, const Operand<Scalar>& a, const Operand<Scalar>& b,
@@ -108,16 +97,7 @@ void product(Into into, Scalar factor, const Operand<Scalar>& a, const Operand<S
   detail::eigen_product(into, factor, a, b, c);
 }
 
-#ifdef EIGEN_USE_BLAS
-template <>
-inline void product(Into into, double factor, const Operand<double>& a, const Operand<double>& b,
-                    View<double> c) {
-  detail::blas_product(dgemm_, into, factor, a, b, c);
-}
-#endif
-
 #ifdef SCALEWISE_ONEDNN
-
 namespace detail {
 
 inline void onednn_product(Into into, float factor, const Operand<float>& a,
@@ -128,25 +108,13 @@ inline void onednn_product(Into into, float factor, const Operand<float>& a,
       into == Into::sum ? 1.0F : 0.0F, c.data(), c.outerStride());
   if (status != dnnl_success) throw std::bad_alloc();
 }
-#endif
-
-#if defined(SCALEWISE_ONEDNN) || defined(EIGEN_USE_BLAS)
 
 }  // namespace detail
 
 template <>
 inline void product(Into into, float factor, const Operand<float>& a, const Operand<float>& b,
                     View<float> c) {
-#if defined(SCALEWISE_ONEDNN) && defined(EIGEN_USE_BLAS)
-  // Where OpenBLAS is faster, by up to a half (lab/timing/README.md).
-  constexpr Eigen::Index few = 64 * 64 * 64;
-  if (c.size() * a.cols() <= few) return detail::blas_product(sgemm_, into, factor, a, b, c);
-#endif
-#if defined(SCALEWISE_ONEDNN)
   detail::onednn_product(into, factor, a, b, c);
-#else
-  detail::blas_product(sgemm_, into, factor, a, b, c);
-#endif
 }
 #endif
 

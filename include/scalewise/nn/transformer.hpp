@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "scalewise/dense/blas.hpp"
 #include "scalewise/dense/buffer.hpp"
+#include "scalewise/dense/product.hpp"
 #include "scalewise/nn/batch.hpp"
 #include "scalewise/nn/config.hpp"
 #include "scalewise/nn/loss.hpp"

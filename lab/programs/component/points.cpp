@@ -7,7 +7,6 @@
 #include <limits>
 #include <numbers>
 
-#include "scalewise/dense/blas.hpp"
 #include "scalewise/propagation/activation.hpp"
 #include "scalewise/propagation/attention.hpp"
 #include "scalewise/propagation/dropout.hpp"
