@@ -20,10 +20,6 @@ std::string version();
 /// How many threads a program uses.
 int threads();
 
-/// Sees to it that OpenMP gets `threads` threads: where it gets none it ends the program with exit code 1.
-/// Throws:   InvalidInput for more than 1024 threads and for more than the system grants.
-void try_threads(int threads);
-
 /// The most memory that this process has held so far; 0 where the system does not say.
 double peak_mebibytes();
 

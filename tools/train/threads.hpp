@@ -6,7 +6,6 @@
 
 #include <string>
 
-#include "frame/machine.hpp"
 #include "scalewise/messages/error.hpp"
 
 #ifdef _OPENMP
@@ -19,18 +18,19 @@
 namespace scalewise::train {
 
 /// Uses that many threads from now on; 0 leaves it to OpenMP.
-/// Throws:   InvalidInput for more than one in a program without OpenMP, and for what try_threads() refuses.
+/// Throws:   InvalidInput for more than 1024, and for more than one in a program without OpenMP.
 inline void use_threads(int threads) {
 #ifdef _OPENMP
   if (threads > 0) omp_set_num_threads(threads);
   // A list in OMP_NUM_THREADS asks for loops within loops, on any number of threads.
   omp_set_max_active_levels(1);
-  frame::try_threads(omp_get_max_threads());
+  constexpr int most = 1024;
+  if (const int count = omp_get_max_threads(); count > most)
+    throw InvalidInput("OMP_NUM_THREADS", std::to_string(count), "at most " + std::to_string(most));
 #else
   if (threads > 1) {
     throw InvalidInput("--threads", std::to_string(threads), "1", "this program has no OpenMP");
   }
-  frame::try_threads(1);
 #endif
 }
 
