@@ -330,6 +330,8 @@ class Transfer(unittest.TestCase):
         self.assertIn("no seed: all runs are of one, loss loss; 1 diverged; no loss in 1 lines: 5\n", finished.stderr)
         self.assertEqual(finished.stdout.count("not judged: at width"), 2)
         self.assertTrue(finished.stdout.splitlines()[-1].startswith("inconclusive: at width 64 "))
+        for size in json.loads(self.judged("few.csv", "--format", "json").stdout)["sizes"]:
+            self.assertEqual((size["interior"], size["low"], size["high"]), (False, None, None))
 
     def test_bad_tables_and_options_are_refused(self):
         self.bowls("a.csv", 0)

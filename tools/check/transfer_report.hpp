@@ -120,12 +120,15 @@ inline nlohmann::ordered_json interval(const check::IntervalEstimate& e) {
 }
 
 inline nlohmann::ordered_json size_json(const SweepSubject& s, const check::SizeTransfer& size) {
+  const auto rate = [&](double octave) {
+    return std::isfinite(octave) ? number(s.at(octave)) : nlohmann::ordered_json();
+  };
   nlohmann::ordered_json json{{"size", size.size},
                               {"seeds", size.seeds},
                               {"interior", size.interior},
-                              {s.tuned_key, number(s.at(size.optimum.value))},
-                              {"low", number(s.at(size.optimum.low))},
-                              {"high", number(s.at(size.optimum.high))},
+                              {s.tuned_key, rate(size.optimum.value)},
+                              {"low", rate(size.optimum.low)},
+                              {"high", rate(size.optimum.high)},
                               {"scatter", number(size.scatter)},
                               {"loss", number(size.loss)},
                               {"curvature", number(size.shape.curvature)},
