@@ -331,7 +331,7 @@ class Transfer(unittest.TestCase):
         self.assertEqual(finished.stdout.count("not judged: at width"), 2)
         self.assertTrue(finished.stdout.splitlines()[-1].startswith("inconclusive: at width 64 "))
         for size in json.loads(self.judged("few.csv", "--format", "json").stdout)["sizes"]:
-            self.assertEqual((size["interior"], size["low"], size["high"]), (False, None, None))
+            self.assertEqual((size["interior"], size["low"], size["high"], size["transferred_rate"]), (False, None, None, None))
 
     def test_bad_tables_and_options_are_refused(self):
         self.bowls("a.csv", 0)

@@ -133,7 +133,7 @@ inline nlohmann::ordered_json size_json(const SweepSubject& s, const check::Size
                               {"loss", number(size.loss)},
                               {"curvature", number(size.shape.curvature)},
                               {"third", number(size.shape.third)},
-                              {"transferred_" + s.tuned_key, s.at(size.transferred)},
+                              {"transferred_" + s.tuned_key, rate(size.transferred)},
                               {"regret", interval(size.regret)}};
   return json;
 }

@@ -41,7 +41,7 @@ struct SizeTransfer {
   double loss_half = 0;                     // half the interval that the shape alone gives it,
   std::map<long, double> seed_losses = {};  // and of each seed
   double weight = 0;                        // of the optimum in the drift
-  double transferred = 0;                   // the rate that the smallest size proposes
+  double transferred = NAN;                 // the rate that the smallest size proposes, if it can
   IntervalEstimate regret =
       {};  // its loss minus that at the optimum; infinite: it diverges; NaN: not tried
 };
