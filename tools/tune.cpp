@@ -22,6 +22,7 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/check/verdict.hpp"
+#include "scalewise/dense/product.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/plan/fingerprint.hpp"
@@ -252,6 +253,7 @@ int run(const Tuning& t, const frame::Options& options) {
   // Commands run one at a time unless --threads says otherwise.
   const bool commands = !t.command.empty() && !options.given("--threads");
   train::use_threads(commands ? 1 : experiment::threads_of(t.run.threads, options));
+  dense::keep_to_one_thread();  // for the fit, where all runs are there and no model does it
   if (t.names.empty()) return Tuner(t, nullptr, options).run();
   int code = 0;
   tools::with_names("tune", t.names, [&](const dialect::Dialect& dialect) {
