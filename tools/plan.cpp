@@ -8,41 +8,25 @@
 //   plan --compare gpt2,neural-tangent --config config.json
 //   plan --rule complete-p --config mixtral.json --base-width 1024
 
-#include <fmt/format.h>
-
 #include <iostream>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "frame/program.hpp"
 #include "planning/arguments.hpp"
+#include "planning/lists.hpp"
 #include "planning/picture.hpp"
 #include "planning/writing.hpp"
-#include "scalewise/architecture/numbered_tensors.hpp"
-#include "scalewise/architecture/presets.hpp"
-#include "scalewise/dialect/all.hpp"
 #include "scalewise/files/file.hpp"
-#include "scalewise/io/describe_config.hpp"
-#include "scalewise/io/fit_table.hpp"
-#include "scalewise/io/published_configs.hpp"
-#include "scalewise/io/table.hpp"
-#include "scalewise/policy/rule.hpp"
-#include "scalewise/policy/rule_id.hpp"
-#include "scalewise/scalewise.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace {
 
 using scalewise::InvalidInput;
 using scalewise::Plan;
-using scalewise::Shape;
-using scalewise::Table;
 using scalewise::tools::cut_of;
-using scalewise::tools::table_format;
 
 struct Arguments : scalewise::tools::PlanArguments {
   std::string names;
@@ -56,69 +40,6 @@ struct Arguments : scalewise::tools::PlanArguments {
   /// Of the terminal that text has to fit.
   std::size_t columns() const { return save.empty() ? scalewise::frame::terminal_columns() : 0; }
 };
-
-/// JSON has an object per row.
-std::string list(const Table& table, const Arguments& a) {
-  if (a.format == "table") return scalewise::io::render_to_fit(table, a.columns());
-  if (a.format != "json") return render(table, table_format(a.format));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const std::vector<std::string>& cells : table.rows) {
-    nlohmann::ordered_json row;
-    for (std::size_t i = 0; i < cells.size(); ++i) row[table.header[i]] = cells[i];
-    rows.push_back(std::move(row));
-  }
-  return rows.dump(1) + "\n";
-}
-
-Table rule_list() {
-  Table table{{}, {"rule", "base", "optimizer", "parameters", "source"}, {}};
-  for (const scalewise::Rule& rule : scalewise::rules()) {
-    std::string parameters;
-    for (const std::string& name : rule.to_give) {
-      parameters += (parameters.empty() ? "" : " ") + name + "=?";
-    }
-    for (const scalewise::Parameter& p : rule.parameters) {
-      parameters +=
-          (parameters.empty() ? "" : " ") + p.name + "=" + scalewise::numeric::number_text(p.value);
-    }
-    table.rows.push_back(
-        {std::string(rule.id), scalewise::policy::needs_base(rule) ? "needed" : "-",
-         fmt::format("{}", fmt::join(scalewise::policy::names_of(rule.optimizers), ", ")),
-         parameters.empty() ? "-" : parameters,
-         std::string(rule.source.authors) + " " + std::string(rule.source.year) + ", " +
-             std::string(rule.source.id) + ", " + std::string(rule.source.where)});
-  }
-  return table;
-}
-
-Table preset_list() {
-  Table table{
-      {}, {"preset", "d_model", "depth", "heads", "kv_heads", "d_ff", "vocab", "context"}, {}};
-  for (const scalewise::Preset& preset : scalewise::presets()) {
-    const Shape s = resolved(preset.shape);
-    const std::string depth = (s.encoder_depth > 0 ? std::to_string(s.encoder_depth) + "+" : "") +
-                              std::to_string(s.depth);
-    table.rows.push_back({std::string(preset.id), std::to_string(s.d_model), depth,
-                          std::to_string(s.heads), std::to_string(s.kv_heads),
-                          std::to_string(s.d_ff), s.vocab > 0 ? std::to_string(s.vocab) : "-",
-                          s.context > 0 ? std::to_string(s.context) : "-"});
-  }
-  const auto size = [](long value) { return value > 0 ? std::to_string(value) : "-"; };
-  for (const scalewise::io::PublishedConfig& config : scalewise::io::published_configs) {
-    const Shape s = scalewise::io::describe_config(scalewise::io::parse_json(config.json, std::string(config.id))).shape;
-    table.rows.push_back({std::string(config.id), size(s.d_model), size(s.depth), size(s.heads),
-                          size(s.kv_heads), size(s.d_ff), size(s.vocab), size(s.context)});
-  }
-  return table;
-}
-
-Table name_list() {
-  Table table{{}, {"names", "code base"}, {}};
-  for (const scalewise::dialect::Dialect* dialect : scalewise::dialect::all_dialects) {
-    table.rows.push_back({std::string(dialect->id), std::string(dialect->title)});
-  }
-  return table;
-}
 
 std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
   if (a.format == "svg") return scalewise::tools::draw_plan(plans, a.layers);
@@ -135,31 +56,6 @@ std::string write_with_names(const Plan& plan, const Arguments& a) {
   return text;
 }
 
-/// What each tensor of a described model is, and why. Those that differ in numbers of their names alone share a row.
-std::string roles_text(const scalewise::DescribedModel& model) {
-  Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
-  std::map<std::vector<std::string>, std::size_t> rows;
-  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
-    const scalewise::Extra& tensor = model.tensors[i];
-    std::vector<std::string> row{
-        scalewise::detail::with_stars(tensor.name),
-        tensor.columns == "1" ? tensor.rows : tensor.rows + " x " + tensor.columns,
-        std::string(to_string(tensor.group)), model.reasons[i]};
-    const auto [at, is_first] = rows.emplace(row, table.rows.size());
-    if (!is_first) {
-      table.rows[at->second][0] = row[0];
-    } else {
-      row[0] = tensor.name;
-      table.rows.push_back(std::move(row));
-    }
-  }
-  std::string text = render(table, scalewise::TableFormat::text);
-  for (const std::vector<std::string>& lines : {model.ties, model.sizes}) {
-    for (const std::string& line : lines) text += line + "\n";
-  }
-  return text + "\n";
-}
-
 /// Those of inspect, and a picture.
 std::vector<std::string> formats() {
   std::vector<std::string> all = scalewise::tools::plan_formats();
@@ -168,9 +64,13 @@ std::vector<std::string> formats() {
 }
 
 std::string run(Arguments arguments) {
-  if (arguments.list_rules) return list(rule_list(), arguments);
-  if (arguments.list_presets) return list(preset_list(), arguments);
-  if (arguments.list_names) return list(name_list(), arguments);
+  using namespace scalewise::tools;
+  const auto list = [&](const scalewise::Table& table) {
+    return write_list(table, arguments.format, arguments.columns());
+  };
+  if (arguments.list_rules) return list(rule_list());
+  if (arguments.list_presets) return list(preset_list());
+  if (arguments.list_names) return list(name_list());
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
@@ -208,11 +108,7 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  o.add("--rule", a->rule, "name of a rule, see plan --list-rules")
-      .names(scalewise::policy::rule_id);
-  o.add("--compare", a->compare, "several rules side by side")
-      .names(scalewise::policy::rule_id)
-      .excludes("--rule");
+  add_rule_options(o, *a);
   add_shape_options(o, *a);
   add_description_options(o, *a);
   add_plan_options(o, *a);

@@ -7,6 +7,7 @@
 
 #include "frame/progress.hpp"
 #include "planning/set_option.hpp"
+#include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/same_growth.hpp"
 #include "scalewise/dialect/all.hpp"
@@ -106,6 +107,13 @@ std::optional<GivenModel> model_of(const std::string& program, const std::string
 }
 
 }  // namespace
+
+void add_rule_options(frame::Options& options, PlanArguments& a) {
+  options.add("--rule", a.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
+  options.add("--compare", a.compare, "several rules side by side")
+      .names(policy::rule_id)
+      .excludes("--rule");
+}
 
 void add_shape_options(frame::Options& options, PlanArguments& a) {
   options.add("--preset", a.preset, "published shape, see plan --list-presets");

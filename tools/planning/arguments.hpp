@@ -11,11 +11,14 @@
 
 #include "frame/options.hpp"
 #include "planning/plans.hpp"
-#include "scalewise/architecture/from_descriptions.hpp"
+#include "scalewise/architecture/described_model.hpp"
 #include "scalewise/dialect/dialect.hpp"
 #include "scalewise/dialect/named_plan.hpp"
 
 namespace scalewise::tools {
+
+/// --rule and --compare.
+void add_rule_options(frame::Options& options, PlanArguments& arguments);
 
 /// Options of the model and of its base.
 void add_shape_options(frame::Options& options, PlanArguments& arguments);

@@ -13,7 +13,7 @@
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/plan/code_factors.hpp"
-#include "scalewise/plan/make_plan.hpp"
+#include "scalewise/plan/plan.hpp"
 
 namespace scalewise::tools {
 

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// What there is to choose from, and what a described model was taken for.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "scalewise/architecture/described_model.hpp"
+#include "scalewise/io/table.hpp"
+
+namespace scalewise::tools {
+
+/// The rules, the presets, and the code bases that --names knows.
+Table rule_list();
+Table preset_list();
+Table name_list();
+
+/// A list in a format of plans; JSON has an object per row, and a table fits so many columns.
+std::string write_list(const Table& table, const std::string& format, std::size_t columns);
+
+/// What each tensor of a described model is, and why. Those that differ in numbers of their names alone share a row.
+std::string roles_text(const DescribedModel& model);
+
+}  // namespace scalewise::tools
