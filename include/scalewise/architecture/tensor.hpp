@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,11 +37,12 @@ struct Tensor {
 namespace detail {
 
 /// Visits the tensors of a shape.
-template <class Visitor>
 class TensorWalk {
  public:
+  using Visitor = std::function<void(Tensor&&)>;
+
   /// H*C is written n, and K*C as H*C, where that holds in both shapes.
-  TensorWalk(const Shape& shape, const Shape& other, Visitor& visit)
+  TensorWalk(const Shape& shape, const Shape& other, const Visitor& visit)
       : visit_(visit),
         shape_(shape),
         q_width_(shape.heads * shape.head_dim),
@@ -235,7 +236,7 @@ class TensorWalk {
                   block_, fan_in, fan_out, rows, columns});
   }
 
-  Visitor& visit_;
+  const Visitor& visit_;
   const Shape& shape_;
   long q_width_;
   long kv_width_;
@@ -253,10 +254,10 @@ namespace architecture {
 /// Calls visit(Tensor) for every tensor of a model, stem first, head last, with fans that are written
 /// so that they hold in `base` too.
 /// Requires: resolved shapes.
-template <std::same_as<Shape> S, class Visitor>
-void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
+inline void for_each_tensor(const Shape& shape, const Shape& base,
+                            const std::function<void(Tensor&&)>& visit) {
   if (shape.blocks == Blocks::listed) return;  // all of them are extras
-  detail::TensorWalk<Visitor> walk(shape, base, visit);
+  detail::TensorWalk walk(shape, base, visit);
   if (shape.blocks == Blocks::shallow_encoder) return walk.shallow();
   walk.stem();
   if (shape.encoder_depth > 0) {
@@ -271,17 +272,13 @@ void for_each_tensor(const S& shape, const S& base, Visitor&& visit) {
 }  // namespace architecture
 
 /// The same as a list.
-template <std::same_as<Shape> S>
-std::vector<Tensor> tensors(const S& shape, const S& base) {
+inline std::vector<Tensor> tensors(const Shape& shape, const Shape& base) {
   std::vector<Tensor> list;
   architecture::for_each_tensor(shape, base,
-                                [&](auto tensor) { list.push_back(std::move(tensor)); });
+                                [&](Tensor&& tensor) { list.push_back(std::move(tensor)); });
   return list;
 }
 
-template <std::same_as<Shape> S>
-std::vector<Tensor> tensors(const S& shape) {
-  return tensors(shape, shape);
-}
+inline std::vector<Tensor> tensors(const Shape& shape) { return tensors(shape, shape); }
 
 }  // namespace scalewise
