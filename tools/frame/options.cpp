@@ -5,9 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 
@@ -27,6 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+template <class... Call>
+struct Overloaded : Call... {
+  using Call::operator()...;
+};
 
 bool is_utf8(std::string_view text) {
   while (!text.empty() && messages::utf8_length(text) > 0)
@@ -97,7 +104,7 @@ std::string Option::type() const {
 }
 
 std::string Option::default_text() const {
-  const Json value = get_();
+  const Json value = get();
   if (value.is_number_float()) return numeric::exact_text(value.get<double>());
   if (!value.is_array()) return value.is_null() ? "" : input_text(value);
   std::string list;
@@ -184,25 +191,45 @@ void Option::add_given_words(std::vector<std::string>& words, bool from_anywhere
   }
 }
 
+void Option::set(const Json& value) const {
+  std::visit(Overloaded{[&](const Word& word) { word.set(value); },
+                        [&](std::optional<double>* number) { *number = value.get<double>(); },
+                        [&](auto* variable) { value.get_to(*variable); }},
+             variable_);
+}
+
+Option::Json Option::get() const {
+  return std::visit(Overloaded{[](const Word& word) { return Json(word.get()); },
+                               [](const std::optional<double>* number) {
+                                 return *number ? Json(**number) : Json(nullptr);
+                               },
+                               [](const auto* variable) { return Json(*variable); }},
+                    variable_);
+}
+
 Option::Json Option::value() const {
-  Json value = get_();
+  Json value = get();
   if (role_ != Role::reads) return value;
   if (value.is_string()) return file_fingerprint(name_, value);
   for (Json& path : value) path = file_fingerprint(name_, path);
   return value;
 }
 
-Option& Options::declare(const std::string& name, Option::Kind kind, const std::string& help,
-                         std::function<Json()> get, std::function<void(const Json&)> set) {
+Option& Options::declare(const std::string& name, Option::Variable variable,
+                         const std::string& help) {
   Option& option = list_.emplace_back();
   option.name_ = name;
-  option.kind_ = kind;
-  option.get_ = std::move(get);
-  option.set_ = std::move(set);
+  option.variable_ = std::move(variable);
   option.help_ = help;
   option.group_ = group_;
-  if (kind == Option::Kind::whole) return option.from(0).to(1e9);
-  if (kind == Option::Kind::seed) return option.from(0).to(1.8446744073709552e19);
+  using Kind = Option::Kind;
+  constexpr std::array of_variable{Kind::flag,   Kind::whole,  Kind::whole, Kind::seed,
+                                   Kind::number, Kind::number, Kind::text,  Kind::text,
+                                   Kind::whole,  Kind::number, Kind::text};
+  option.kind_ = of_variable.at(option.variable_.index());
+  option.list_ = option.variable_.index() > 7;
+  if (option.kind_ == Kind::whole) return option.from(0).to(1e9);
+  if (option.kind_ == Kind::seed) return option.from(0).to(1.8446744073709552e19);
   return option.above(-1e30).below(1e30);
 }
 
@@ -271,7 +298,7 @@ Request Options::parse(const std::vector<std::string>& arguments) {
     option.given_words_ = app.get_option(option.name_)->results();
     if (!option.given()) continue;
     if (!option.repeated_) option.given_words_ = {option.given_words_.back()};
-    option.set_(option.value_of_words());
+    option.set(option.value_of_words());
   }
   for (const Option& option : list_) {
     for (const std::string& other : option.excludes_) {
@@ -326,7 +353,7 @@ std::vector<std::string> Options::given_words(const std::vector<std::string>& na
 void Options::try_outputs(const std::string& program) const {
   for (const Option& option : list_) {
     if (option.role_ < Option::Role::writes_file) continue;
-    const std::string path = option.get_();
+    const std::string path = option.get();
     if (path.empty() || (!option.read_with_.empty() && given(option.read_with_))) continue;
     if (option.role_ == Option::Role::writes_file) {
       try_file(option.name_, path);

@@ -5,15 +5,15 @@
 // the command line and writes --help; here are messages of one form, and the inputs that a result depends on.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "scalewise/files/inputs.hpp"
@@ -85,14 +85,24 @@ class Option {
   Number number(const std::string& word) const;
   Json item(const std::string& word) const;
   Json value_of_words() const;
+  void set(const Json& value) const;
+  Json get() const;
   void add_given_words(std::vector<std::string>& words, bool from_anywhere) const;
   Json value() const;
 
+  /// A variable that holds a value of a word; lists come last.
+  struct Word {
+    std::function<std::string()> get;
+    std::function<void(const std::string& word)> set;
+  };
+  using Variable = std::variant<bool*, int*, long*, std::uint64_t*, double*, std::optional<double>*,
+                                std::string*, Word, std::vector<long>*, std::vector<double>*,
+                                std::vector<std::string>*>;
+
   std::string name_, help_, group_;
+  Variable variable_;
   Kind kind_ = Kind::text;
   bool list_ = false;
-  std::function<Json()> get_;             // from the variable
-  std::function<void(const Json&)> set_;  // to the variable
   double least_ = 0, most_ = 0;
   bool above_ = false, below_ = false, increasing_ = false, repeated_ = false, path_ = false;
   std::vector<std::string> words_, excludes_;
@@ -116,22 +126,7 @@ class Options {
   /// A flag (bool), a number, a text, or a list of numbers or texts.
   template <class Value>
   Option& add(const std::string& name, Value& variable, const std::string& help) {
-    return declare(
-        name, kind_of<Value>(), help, [&variable] { return Json(variable); },
-        [&variable](const Json& value) { value.get_to(variable); });
-  }
-  template <class Item>
-  Option& add(const std::string& name, std::vector<Item>& variable, const std::string& help) {
-    Option& option = declare(
-        name, kind_of<Item>(), help, [&variable] { return Json(variable); },
-        [&variable](const Json& value) { value.get_to(variable); });
-    return option.list_ = true, option;
-  }
-  Option& add(const std::string& name, std::optional<double>& variable, const std::string& help) {
-    return declare(
-        name, Option::Kind::number, help,
-        [&variable] { return variable ? Json(*variable) : Json(nullptr); },
-        [&variable](const Json& value) { variable = value.get<double>(); });
+    return declare(name, &variable, help);
   }
 
   /// A value with a word. No value is the empty text.
@@ -140,12 +135,12 @@ class Options {
               const messages::Spelling<Value, size>& spelling, const std::string& help) {
     const auto get = [&] {
       const std::optional<Value> value = variable;
-      return Json(value ? word(spelling, *value) : "");
+      return std::string(value ? word(spelling, *value) : "");
     };
-    const auto set = [&, name](const Json& text) {
-      variable = value_of(spelling, name, text.get<std::string>());
+    const auto set = [&, name](const std::string& text) {
+      variable = value_of(spelling, name, text);
     };
-    Option& option = declare(name, Option::Kind::text, help, get, set);
+    Option& option = declare(name, Option::Word{get, set}, help);
     for (const auto& entry : spelling) option.words_.emplace_back(entry.text);
     return option;
   }
@@ -181,15 +176,7 @@ class Options {
   void try_outputs(const std::string& program) const;
 
  private:
-  template <class Item>
-  static constexpr Option::Kind kind_of() {
-    if constexpr (std::same_as<Item, bool>) return Option::Kind::flag;
-    if constexpr (std::same_as<Item, std::uint64_t>) return Option::Kind::seed;
-    if constexpr (std::integral<Item>) return Option::Kind::whole;
-    return std::floating_point<Item> ? Option::Kind::number : Option::Kind::text;
-  }
-  Option& declare(const std::string& name, Option::Kind kind, const std::string& help,
-                  std::function<Json()> get, std::function<void(const Json&)> set);
+  Option& declare(const std::string& name, Option::Variable variable, const std::string& help);
   void fill(CLI::App& app) const;
 
   std::deque<Option> list_;
