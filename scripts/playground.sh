@@ -26,7 +26,7 @@ for header in nlohmann/json.hpp fmt/format.h; do
   done
 done
 # One unit, since its headers take as long to compile as all else. Newer versions have a stack of 64 KiB otherwise.
-printf '#include "%s"\n' playground/plan.cpp tools/planning/{plans,writing}.cpp >"$objects/plan.cpp"
+printf '#include "%s"\n' playground/plan.cpp tools/planning/{plans,set_option,writing}.cpp >"$objects/plan.cpp"
 em++ -std=c++20 "${2:--Oz}" -fwasm-exceptions -D FMT_HEADER_ONLY -I . -I include -I tools \
   -isystem "$objects/system" "$objects/plan.cpp" -o "$objects/plan.js" --no-entry \
   -sSINGLE_FILE -sMODULARIZE -sEXPORT_NAME=scalewise -sENVIRONMENT=web,node \

@@ -30,11 +30,11 @@
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "planning/rule_options.hpp"
 #include "scalewise/check/optimizer_check.hpp"
 #include "scalewise/check/record_file.hpp"
 #include "scalewise/check/rounds.hpp"
 #include "scalewise/data/structure.hpp"
-#include "scalewise/policy/rule_id.hpp"
 #include "train/model.hpp"
 #include "train/threads.hpp"
 
@@ -438,7 +438,7 @@ scalewise::frame::Program scalewise::frame::program() {
   add_task_options(o, a->tasks);
   o.group("Mistakes, to see the check fail");
   o.add("--trained-as", a->trained_as, "train by another rule")
-      .names(policy::rule_id)
+      .names(tools::rule_id)
       .excludes("--judge");
   o.add("--fault", a->fault,
         "train with missing:INGREDIENT, twice:INGREDIENT or off:INGREDIENT:EXPONENT")

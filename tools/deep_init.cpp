@@ -20,8 +20,8 @@
 #include "check/depth_probe.hpp"
 #include "check/report.hpp"
 #include "frame/progress.hpp"
+#include "planning/rule_options.hpp"
 #include "scalewise/policy/rule.hpp"
-#include "scalewise/policy/rule_id.hpp"
 #include "scalewise/propagation/model.hpp"
 #include "scalewise/propagation/warnings.hpp"
 #include "train/model.hpp"
@@ -43,10 +43,8 @@ struct Settings {
 void add_deep_options(frame::Options& o, Settings& s) {
   train::Settings& m = s.model;
   o.group("Model");
-  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
-  o.add("--set", m.set,
-        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
+  tools::add_rule_option(o, m.rule);
+  tools::add_set_option(o, m.set);
   o.add("--depth", m.depth, "layers").from(1);
   o.add("--width", m.width, "features of a token, d_model").from(1);
   o.add("--heads", m.heads, "attention heads").from(1);
@@ -96,8 +94,7 @@ propagation::Conditions conditions_of(const train::Settings& m, long tokens) {
 
 /// Tells a rule with such a parameter the correlation of the input.
 void inform_rule(train::Settings& m, double correlation) {
-  const std::vector<std::string> known = policy::parameter_names(m.rule);
-  if (std::find(known.begin(), known.end(), "input_correlation") == known.end()) return;
+  if (!tools::has_parameter(m.rule, "input_correlation")) return;
   m.parameters.push_back({"input_correlation", correlation});
 }
 

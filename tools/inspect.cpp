@@ -27,6 +27,7 @@
 
 #include "frame/program.hpp"
 #include "planning/arguments.hpp"
+#include "planning/rule_options.hpp"
 #include "planning/set_option.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
@@ -43,7 +44,6 @@
 #include "scalewise/io/tensor_file.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/sizes_text.hpp"
-#include "scalewise/policy/rule_id.hpp"
 
 namespace {
 
@@ -422,7 +422,7 @@ scalewise::frame::Program scalewise::frame::program() {
       .not_an_input()
       .path();
   o.add("--rule", a->rule, "name of a rule, see plan --list-rules (to print its plan)")
-      .names(scalewise::policy::rule_id);
+      .names(scalewise::tools::rule_id);
   add_shape_options(o, *a);
   o.at("--config").help("Hugging Face config.json (where the one next to FILE is not meant)");
   add_plan_options(o, *a);

@@ -29,6 +29,7 @@
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "planning/rule_options.hpp"
 #include "scalewise/check/transfer_chance.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
@@ -324,7 +325,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.at("--sizes").of_runs();
   o.at("--seeds").of_runs();
   o.group("Rule");
-  train::add_start_option(o, e->model);
+  tools::add_start_option(o, e->model.start);
   o.group("Runs");
   o.add("--budget", budget->seconds,
         "seconds after which no new runs begin (or until the verdict is clear, with more seeds "

@@ -21,6 +21,7 @@
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
+#include "planning/rule_options.hpp"
 #include "scalewise/check/verdict.hpp"
 #include "scalewise/dense/product.hpp"
 #include "scalewise/files/file.hpp"
@@ -305,12 +306,10 @@ scalewise::frame::Program scalewise::frame::program() {
       "tune",
       "The constants that train a small model best, and the plan of a large one with them."};
   Options& o = *program.options;
-  o.add("--rule", t->plan.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
+  tools::add_rule_option(o, t->plan.rule);
   o.add("--preset", t->plan.preset, "published shape, see plan --list-presets");
   o.add("--config", t->plan.config, "Hugging Face config.json").reads().excludes("--preset");
-  o.add("--set", t->plan.set,
-        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
+  tools::add_set_option(o, t->plan.set);
   add_plan_options(o, t->plan);
   o.add("--names", t->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "

@@ -18,12 +18,11 @@
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"
 #include "lab/programs/train/train_model.hpp"
-#include "planning/set_option.hpp"
+#include "planning/rule_options.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/policy/muon_names.hpp"
-#include "scalewise/policy/rule_id.hpp"
 #include "train/divergence.hpp"
 #include "train/model.hpp"
 #include "train/options.hpp"
@@ -41,17 +40,15 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--task", s.task, task_words, "what to learn from a text").excludes("--digits");
 
   o.group("Plan");
-  o.add("--rule", s.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
+  tools::add_rule_option(o, s.rule);
   o.add("--base", s.base_width, "size that the rate was tuned at (a width; 0: none)");
   o.add("--base-std", s.base_std,
         "initial standard deviation of the base model (0: 1/sqrt(base width))")
       .from(0)
       .below(1e30);
-  train::add_start_option(o, s).excludes("--base-std");
-  o.add("--set", s.set,
-        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
-  o.add("--constant", s.constants, tools::constant_help).repeated();
+  tools::add_start_option(o, s.start).excludes("--base-std");
+  tools::add_set_option(o, s.set);
+  tools::add_constant_option(o, s.constants);
 
   o.group("Model");
   o.add("--width", s.width, "features of a token, d_model").from(1);

@@ -15,6 +15,7 @@
 #include "scalewise/check/recorder.hpp"
 #include "scalewise/dense/buffer.hpp"
 #include "scalewise/numeric/parallel.hpp"
+#include "train/batches.hpp"
 #include "train/model.hpp"
 
 namespace scalewise::experiment {

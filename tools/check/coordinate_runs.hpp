@@ -15,6 +15,7 @@
 #include "check/run_task.hpp"
 #include "scalewise/check/fault.hpp"
 #include "scalewise/check/record_file.hpp"
+#include "train/data.hpp"
 
 namespace scalewise::experiment {
 

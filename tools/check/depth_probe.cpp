@@ -8,7 +8,7 @@
 #include "check/batch_statistics.hpp"
 #include "check/network.hpp"
 #include "check/network_plan.hpp"
-#include "train/data.hpp"
+#include "train/batches.hpp"
 
 namespace scalewise::experiment {
 

@@ -10,6 +10,7 @@
 #include "check/network_plan.hpp"
 #include "frame/signals.hpp"
 #include "instances/transformer.hpp"
+#include "train/batches.hpp"
 #include "train/divergence.hpp"
 #include "train/model.hpp"
 

@@ -16,7 +16,7 @@
 #include "scalewise/nn/initialize.hpp"
 #include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
-#include "train/data.hpp"
+#include "train/batches.hpp"
 #include "train/model.hpp"
 
 namespace scalewise::experiment {

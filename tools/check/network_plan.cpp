@@ -13,6 +13,9 @@
 
 #include "check/batch_statistics.hpp"
 #include "frame/progress.hpp"
+#include "planning/rule_options.hpp"
+#include "planning/set_option.hpp"
+#include "train/batches.hpp"
 #include "train/model.hpp"
 
 namespace scalewise::experiment {
@@ -70,8 +73,7 @@ void say_what_differs(const train::Settings& s, double correlation) {
 }  // namespace
 
 Plan network_plan(const train::Settings& settings, const train::Data& data, const Shape& shape) {
-  const std::vector<std::string> asked = policy::parameter_names(settings.rule);
-  if (std::find(asked.begin(), asked.end(), "input_correlation") == asked.end()) {
+  if (!tools::has_parameter(settings.rule, "input_correlation")) {
     return train::plan_of(settings, shape);
   }
   const auto plan_at = [&](double correlation) {

@@ -16,6 +16,7 @@
 #include "check/run_times.hpp"
 #include "scalewise/check/sweep.hpp"
 #include "scalewise/check/sweep_journal.hpp"
+#include "train/data.hpp"
 
 namespace scalewise::experiment {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "frame/progress.hpp"
+#include "planning/rule_options.hpp"
 #include "planning/set_option.hpp"
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/presets.hpp"
@@ -18,7 +19,6 @@
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/published_configs.hpp"
 #include "scalewise/policy/muon_names.hpp"
-#include "scalewise/policy/rule_id.hpp"
 
 namespace scalewise::tools {
 
@@ -109,9 +109,9 @@ std::optional<GivenModel> model_of(const std::string& program, const std::string
 }  // namespace
 
 void add_rule_options(frame::Options& options, PlanArguments& a) {
-  options.add("--rule", a.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
+  add_rule_option(options, a.rule);
   options.add("--compare", a.compare, "several rules side by side")
-      .names(policy::rule_id)
+      .names(rule_id)
       .excludes("--rule");
 }
 
@@ -137,10 +137,7 @@ void add_shape_options(frame::Options& options, PlanArguments& a) {
            "number of experts of a base that is like the target otherwise (0: the target's)")
       .excludes("--base-preset")
       .excludes("--base-config");
-  options
-      .add("--set", a.set,
-           "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
+  add_set_option(options, a.set);
   options
       .add("--extra", a.extra,
            "NAME:GROUP:ROWS[,COLUMNS]: a tensor of your own, * for the layer in its name")
@@ -179,9 +176,8 @@ void add_plan_options(frame::Options& options, PlanArguments& a) {
         return name;
       });
   options.add("--decay", a.decay, policy::decay_words, "form of weight decay");
-  options.add("--start", a.start, "rule that initializes the base model of a relative rule")
-      .names(policy::rule_id);
-  options.add("--constant", a.constants, constant_help).repeated();
+  add_start_option(options, a.start);
+  add_constant_option(options, a.constants);
   options.add(
       "--from-standard", a.from_standard,
       "rate=LR,decay=WD: what a run with one rate and decay was tuned to; the plan's hidden "

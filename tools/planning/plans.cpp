@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "planning/set_option.hpp"
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/messages/problems.hpp"
 #include "scalewise/numeric/number_text.hpp"
 #include "scalewise/plan/code_factors.hpp"

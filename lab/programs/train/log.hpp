@@ -18,7 +18,7 @@
 #include "scalewise/files/file.hpp"
 #include "scalewise/files/lock.hpp"
 #include "scalewise/files/read_file.hpp"
-#include "train/data.hpp"
+#include "train/batches.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {

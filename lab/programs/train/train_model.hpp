@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "scalewise/plan/plan.hpp"
-#include "train/data.hpp"
+#include "train/batches.hpp"
 #include "train/settings.hpp"
 
 namespace scalewise::train {

@@ -27,8 +27,8 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "instances/transformer.hpp"
-#include "scalewise/policy/rule_id.hpp"
-#include "train/data.hpp"
+#include "planning/rule_options.hpp"
+#include "train/batches.hpp"
 #include "train/divergence.hpp"
 #include "train/model.hpp"
 #include "train/options.hpp"
@@ -241,12 +241,10 @@ void add_options(frame::Options& o, Settings& s) {
   o.add("--digits", m.digits, "images to learn from, a CSV file").reads().excludes("--text");
   o.add("--task", m.task, train::task_words, "what to learn from a text").excludes("--digits");
   o.group("Model");
-  o.add("--rule", m.rule, "name of a rule, see plan --list-rules").names(policy::rule_id);
+  tools::add_rule_option(o, m.rule);
   o.add("--base", m.base_width, "size that the rate was tuned at (a width; 0: none)");
-  train::add_start_option(o, m);
-  o.add("--set", m.set,
-        "key=value: a field of the shape (base.key for the base) or a parameter of the rule")
-      .repeated();
+  tools::add_start_option(o, m.start);
+  tools::add_set_option(o, m.set);
   o.add("--beta2", s.beta2,
         "square of the residual branch's weight; that of the skip is 1 - beta2 (-1: the rule's; 0: "
         "neither skip nor branch has one)")
