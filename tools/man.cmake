@@ -8,7 +8,7 @@ foreach(program IN LISTS installed)
   execute_process(COMMAND ${program} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "^[^\n]*[^.\n]" about "${text}")
   execute_process(COMMAND ${help2man} --no-info "--name=${about}" --version-string=${version}
-      "--source=scalewise ${version}" --include=${CMAKE_CURRENT_LIST_DIR}/frame/man.h2m ${program}
+      "--source=scalewise ${version}" --include=${CMAKE_CURRENT_LIST_DIR}/man.h2m ${program}
     OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   # Where data lie depends on where the programs are put later.
   set(data ${CMAKE_CURRENT_LIST_DIR}/data/)
