@@ -8,6 +8,7 @@
 // "config" and "base-config" are the text of a config.json, not its path. The answer has the tables, and
 // with "format" also "text": what `plan --format` prints. Or it is {"error": "..."}.
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -110,7 +111,10 @@ Json answer(const Request& request) {
   if (!names.empty()) a.names_code = dialect::dialect_named("names", names).code;
   const std::vector<Plan> plans = make_plans(
       a, *target, request.model("base-preset", "base-config", "base config.json", messages),
-      [&](const std::string& line) { messages.push_back(line); });
+      [&](const std::string& line) {  // plans of several rules say the same
+        if (std::find(messages.begin(), messages.end(), line) == messages.end())
+          messages.push_back(line);
+      });
   const bool compare = !a.compare.empty();
   const bool layers = request.flag("layers");
 
