@@ -18,6 +18,7 @@
 #include "planning/arguments.hpp"
 #include "planning/lists.hpp"
 #include "planning/picture.hpp"
+#include "planning/rule_options.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/messages/error.hpp"
@@ -108,7 +109,10 @@ scalewise::frame::Program scalewise::frame::program() {
                   "Every tensor's initial variance, learning rate, decay and multiplier under a "
                   "published rule."};
   Options& o = *program.options;
-  add_rule_options(o, *a);
+  scalewise::tools::add_rule_option(o, a->rule);
+  o.add("--compare", a->compare, "several rules side by side")
+      .names(scalewise::tools::rule_id)
+      .excludes("--rule");
   add_shape_options(o, *a);
   add_description_options(o, *a);
   add_plan_options(o, *a);

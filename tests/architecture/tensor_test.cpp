@@ -86,6 +86,27 @@ TEST_CASE("Matrices of the MLP go from the width to the hidden one and back") {
   }
 }
 
+TEST_CASE("Matrices of the attention go from the width to the heads and back") {
+  Shape shape = tokens();
+  shape.head_dim = 9;  // 54 features of the heads, 18 of them of keys, of a width of 24
+  shape.kv_heads = 2;
+  const auto check = [&](const std::string& name, const std::string& out, long columns) {
+    const Tensor matrix = find(shape, "layer.1." + name);
+    CHECK(to_text(matrix.fan_in) == "n");
+    CHECK(to_text(matrix.fan_out) == out);
+    CHECK(matrix.rows == 24);
+    CHECK(matrix.columns == columns);
+  };
+  check("query", "HC", 54);
+  check("key", "KC", 18);
+  check("value", "KC", 18);
+  const Tensor back = find(shape, "layer.1.attention_output");
+  CHECK(to_text(back.fan_in) == "HC");
+  CHECK(to_text(back.fan_out) == "n");
+  CHECK(back.rows == 54);
+  CHECK(back.columns == 24);
+}
+
 TEST_CASE("The scale of queries and keys goes out to all heads") {
   Shape shape = tokens();
   shape.blocks = Blocks::normalized;

@@ -226,6 +226,7 @@ Option& Options::declare(const std::string& name, Option::Variable variable,
   constexpr std::array of_variable{Kind::flag,   Kind::whole,  Kind::whole, Kind::seed,
                                    Kind::number, Kind::number, Kind::text,  Kind::text,
                                    Kind::whole,  Kind::number, Kind::text};
+  static_assert(of_variable.size() == std::variant_size_v<Option::Variable>);
   option.kind_ = of_variable.at(option.variable_.index());
   option.list_ = option.variable_.index() > 7;
   if (option.kind_ == Kind::whole) return option.from(0).to(1e9);

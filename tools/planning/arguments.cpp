@@ -108,13 +108,6 @@ std::optional<GivenModel> model_of(const std::string& program, const std::string
 
 }  // namespace
 
-void add_rule_options(frame::Options& options, PlanArguments& a) {
-  add_rule_option(options, a.rule);
-  options.add("--compare", a.compare, "several rules side by side")
-      .names(rule_id)
-      .excludes("--rule");
-}
-
 void add_shape_options(frame::Options& options, PlanArguments& a) {
   options.add("--preset", a.preset, "published shape, see plan --list-presets");
   options.add("--config", a.config, "Hugging Face config.json").reads().excludes("--preset");

@@ -17,9 +17,6 @@
 
 namespace scalewise::tools {
 
-/// --rule and --compare.
-void add_rule_options(frame::Options& options, PlanArguments& arguments);
-
 /// Options of the model and of its base.
 void add_shape_options(frame::Options& options, PlanArguments& arguments);
 

@@ -34,7 +34,7 @@ void refuse_data_fields(const std::vector<std::string>& set) {
   }
 }
 
-/// The same model at the base width: heads, their groups and d_ff in proportion where they divide.
+/// Gives the shape of the model at the base width: heads, their groups and d_ff in proportion where they divide.
 /// Throws:   InvalidInput for a target that is no shape; products of sizes that are fit into a long.
 Shape base_shape(const Settings& s, const Shape& target) {
   Shape base = target;
