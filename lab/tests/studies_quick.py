@@ -22,7 +22,7 @@ committed = {path: path.read_bytes() for path in (ROOT / "lab/studies").glob("*/
 subprocess.run([sys.executable, ROOT / f"lab/studies/{name}/run.py", tools, "--quick"], check=True)
 page = (QUICK / f"{name}.md").read_text(encoding="utf-8")
 for table, lines in re.findall(r"<!-- table (\w+) -->\n(.*?)<!-- end -->", page, re.DOTALL):
-    if lines.count("\n") < 3:
+    if table != "again" and lines.count("\n") < 3:  # that one compares with an earlier run, which there is none of
         sys.exit(f"the table {table} of {name} is empty")
 if any(path.read_bytes() != text for path, text in committed.items()):
     sys.exit("lab/studies was changed")
