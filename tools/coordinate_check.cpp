@@ -35,6 +35,7 @@
 #include "scalewise/check/record_file.hpp"
 #include "scalewise/check/rounds.hpp"
 #include "scalewise/data/structure.hpp"
+#include "scalewise/files/file.hpp"
 #include "train/model.hpp"
 #include "train/threads.hpp"
 
@@ -425,9 +426,9 @@ scalewise::frame::Program scalewise::frame::program() {
       .above(0)
       .below(1e9)
       .of_runs();
-  add_output_options(o, e);
+  add_output_options(o, e, program.name);
   o.add("--record", a->record, "append what is recorded to this file (JSON lines)")
-      .writes_file()
+      .writes(files::try_file)
       .excludes("--judge");
   o.add("--judge", a->judge, "judge these runs and train nothing (records: JSON lines or .csv)")
       .reads()

@@ -432,12 +432,12 @@ scalewise::frame::Program scalewise::frame::program() {
         "(.json)");
   o.add("--describe", a->describe,
         "file for a description of the tensors of FILE, or of a config.json (docs/any_model.md)")
-      .writes_file();
+      .writes(files::try_file);
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "format of the output")
       .words(scalewise::tools::plan_formats())
       .not_an_input();
-  o.add("--save", a->save, "file to write instead of the terminal").writes_file();
+  o.add("--save", a->save, "file to write instead of the terminal").writes(files::try_file);
   program.run = [a](const std::vector<std::string>&) {
     const auto [text, code] = ::run(*a);
     if (a->save.empty()) {

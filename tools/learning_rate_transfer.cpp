@@ -71,7 +71,7 @@ class Program {
   /// No result if it was stopped.
   std::optional<TransferReport> run() {
     if (limited()) begin();
-    if (!limited() && !frame::quiet()) expected_ = runs_.expected(e_.seeds).seconds;
+    if (!limited() && !frame::quiet) expected_ = runs_.expected(e_.seeds).seconds;
     std::optional<TransferReport> last;
     long seeds = e_.seeds;
     for (;;) {
@@ -129,7 +129,7 @@ class Program {
     std::vector<check::SweepTask> first;
     for (const auto& [size, task] : tasks) first.push_back(task);
     runs_.make(first, deadline());
-    if (frame::quiet() || frame::stop_requested() != 0) return;
+    if (frame::quiet || frame::stop_requested() != 0) return;
     std::cerr << forecast() << '\n';
   }
 
@@ -200,8 +200,8 @@ void write_files(const Result& r, const Output& output, const Table& sizes,
   const std::string told = plot::write_figure(figure, stem, drawing);
   const Page page = transfer_page(r.subject, r.report, sizes, json, drawing, options);
   files::write_file(stem + ".html", html(page));
-  if (!frame::quiet() || !drawing.problem.empty()) std::cerr << told << '\n';
-  if (!frame::quiet()) std::cerr << "wrote " << stem << ".html\n";
+  if (!frame::quiet || !drawing.problem.empty()) std::cerr << told << '\n';
+  if (!frame::quiet) std::cerr << "wrote " << stem << ".html\n";
 }
 
 /// The verdict is the last line, or the last before a comparison.
@@ -233,7 +233,7 @@ void show(const Result& r, const Output& output, const Table& sizes,
   } else {
     show_text(r, sizes);
   }
-  if (report.budget == 0 && !frame::quiet() && report.seconds > 0) {
+  if (report.budget == 0 && !frame::quiet && report.seconds > 0) {
     std::cerr << report.runs.size() << " runs, " << digits(report.seconds) << " s"
               << (report.expected_seconds > 0
                       ? " (expected " + digits(report.expected_seconds, "{:.2g}") + ")"
@@ -260,13 +260,13 @@ int finish(const Experiment& e, const TransferReport& report, const frame::Optio
 /// Judges a table of runs, and compares it with another if there is one.
 int judge_tables(const JudgedTables& tables, const Output& output, const frame::Options& options) {
   const JudgedTable judged = judged_table(tables.path, tables.columns);
-  if (!frame::quiet()) std::cerr << reading_text(judged) << '\n';
+  if (!frame::quiet) std::cerr << reading_text(judged) << '\n';
   SweepSubject subject = subject_of(judged);
   if (!tables.against.empty()) {
     check::SweepColumns columns = tables.columns;
     if (!tables.against_where.empty()) columns.where = tables.against_where;
     const JudgedTable other = judged_table(tables.against, columns);
-    if (!frame::quiet()) std::cerr << reading_text(other) << '\n';
+    if (!frame::quiet) std::cerr << reading_text(other) << '\n';
     subject.compared = comparison_json(judged, other);
   }
   return finish({subject, report_of(judged)}, output, options);
@@ -340,7 +340,7 @@ scalewise::frame::Program scalewise::frame::program() {
   train::add_decay_options(o, e->model);
   o.add("--tune", e->tuned, tuning_words,
         "what each size is tuned in, around --rate or --weight-decay");
-  add_output_options(o, *e);
+  add_output_options(o, *e, program.name);
   add_task_options(o, *tasks);
   add_table_options(o, *tables);
   program.check = [e, tasks, tables, &o] {

@@ -126,7 +126,7 @@ scalewise::frame::Program scalewise::frame::program() {
        "one row per tensor instead of one per kind (with --format svg: a heat map, layer by layer)")
       .not_an_input();
   o.add("--format", a->format, "format of the output").words(formats()).not_an_input();
-  o.add("--save", a->save, "file to write instead of the terminal").writes_file();
+  o.add("--save", a->save, "file to write instead of the terminal").writes(files::try_file);
   o.add("--list-rules", a->list_rules, "print the rules").not_an_input();
   o.add("--list-presets", a->list_presets, "print the presets").not_an_input();
   o.add("--list-names", a->list_names, "print the code bases that --names knows").not_an_input();

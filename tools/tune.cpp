@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "check/final_loss.hpp"
-#include "frame/files.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
@@ -153,7 +152,7 @@ class Tuner {
                             {"width", std::to_string(plan.shape.d_model)},
                             {"depth", std::to_string(plan.shape.depth)}});
     return run_command(command, t_.loss_from,
-                       (folder / (job.name() + "-" + frame::own_name())).string());
+                       (folder / (job.name() + "-" + experiment::own_name())).string());
   }
 
   int run_task(const std::string& id) const {
@@ -321,7 +320,7 @@ scalewise::frame::Program scalewise::frame::program() {
   experiment::add_task_options(o, t->tasks);
   o.group("Output");
   add_format(o, t->format);
-  o.add("--quiet", quiet(), "no progress").not_an_input();
+  o.add("--quiet", quiet, "no progress").not_an_input();
   program.check = [t, &o] {
     if (!t->command.empty() && !o.given("--text")) t->run.text.clear();  // which the command knows
     check_tasks(*t, o);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "check/report.hpp"
 #include "frame/program.hpp"
 #include "scalewise/files/file.hpp"
 #include "scalewise/io/fit_table.hpp"
@@ -190,7 +191,7 @@ int print(Settings o, const frame::Options& options) {
               {"method", "norm", "forward", "gradient", "mean sensitivity", "median sensitivity",
                "forward " + deepest, "gradient " + deepest, "mean " + deepest, "median " + deepest},
               {}};
-  nlohmann::ordered_json json = frame::begin_report("depth_methods", 1, options);
+  nlohmann::ordered_json json = experiment::begin_report("depth_methods", 1, options);
   for (const auto& [method, name] : depth_method_words) {
     for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
       o.model.placement = placement;
@@ -224,8 +225,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--sizes", s->depths, "sizes to compare (numbers of layers)")
       .from(1)
       .to(100'000)
-      .increasing()
-      .at_least(2);
+      .increasing(2);
   o.add("--width", s->width, "features of a token, d_model").from(1).to(1e9);
   o.add("--seq", s->seq, "tokens per sequence; of a text, bytes").from(1).to(1e9);
   o.add("--dropout", m.dropout, "dropout probability").from(0).below(1);
@@ -240,7 +240,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--reading", s->reading, reading_words, "reading of the formulas");
   o.group("Output");
   frame::add_format(o, s->format);
-  o.add("--out", s->out, "folder for CSV, JSON and pictures").writes_folder();
+  experiment::add_out_option(o, s->out, program.name);
   program.check = [s] {
     s->model.width = static_cast<double>(s->width);
     s->model.length = static_cast<double>(s->seq);

@@ -322,8 +322,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--sizes", s->sizes, "sizes to compare (widths: as many heads, of the root of the width)")
       .from(1)
       .to(100'000)
-      .increasing()
-      .at_least(2);
+      .increasing(2);
   o.add("--seeds", s->seeds, "runs of each model, with a seed each").from(2).to(1'000'000);
   o.add("--inputs", s->inputs, "inputs of the kernel (random)").from(1).to(1000);
   o.add("--seq", s->tokens, "tokens per sequence; of a text, bytes").from(1).to(64);

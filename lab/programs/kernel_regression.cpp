@@ -15,14 +15,15 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "lab/programs/kernel/classify.hpp"
 #include "lab/programs/kernel/samples.hpp"
+#include "scalewise/files/file.hpp"
 #include "scalewise/kernels/network_gram.hpp"
 #include "scalewise/kernels/stored_gram.hpp"
 #include "scalewise/scaling/formula.hpp"
+#include "train/settings.hpp"
 
 namespace {
 
@@ -226,15 +227,15 @@ void add_options(frame::Options& o, Settings& s) {
 
   o.group("Run");
   o.add("--store", s.store, "folder for Gram matrices; the same command resumes from them")
-      .writes_folder();
+      .writes(files::try_folder);
 }
 
 }  // namespace
 
 scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
-  s->samples.digits = frame::data_file("digits.csv");
-  s->samples.novel = frame::data_file("austen_persuasion.txt");
+  s->samples.digits = train::data_file("digits.csv");
+  s->samples.novel = train::data_file("austen_persuasion.txt");
   Program program{"kernel_regression",
                   "Classes by regression with kernels of infinitely wide networks."};
   add_options(*program.options, *s);

@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "check/network_plan.hpp"
+#include "check/report.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/train/output.hpp"
 #include "lab/programs/train/train_model.hpp"
 #include "planning/rule_options.hpp"
+#include "scalewise/files/file.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/exact_text.hpp"
@@ -77,16 +79,16 @@ void add_options(frame::Options& o, Settings& s) {
 
   o.group("Output");
   o.add("--validate-every", s.validate_every, "steps from one validation to the next").from(1);
-  o.add("--log", s.log, "CSV file with a row per step").writes_file();
+  o.add("--log", s.log, "CSV file with a row per step").writes(files::try_file);
   o.add("--checkpoint", s.checkpoint, "file that keeps the run; the same command resumes from it")
-      .writes_file();
+      .writes(files::try_file);
   o.add("--checkpoint-every", s.checkpoint_every, "steps from one checkpoint to the next")
       .from(1)
       .not_an_input();
   o.add("--overwrite", s.overwrite, "start again, and write over an old checkpoint and log")
       .not_an_input();
   frame::add_format(o, s.format);
-  o.add("--quiet", frame::quiet(), "no progress (and of the result, one line)").not_an_input();
+  o.add("--quiet", frame::quiet, "no progress (and of the result, one line)").not_an_input();
 }
 
 /// Inputs that have to be the same when a run is resumed. With a constant rate the number of steps does not
@@ -119,14 +121,14 @@ Table result_table(const Settings& s, const Data& data, const Plan& plan, const 
 void show_result(const Settings& s, const frame::Options& options, const Data& data,
                  const Plan& plan, const Result& result) {
   if (s.format == frame::Format::table) {
-    std::cout << (frame::quiet() ? "" : "validation  ") << describe(data, result.score) << '\n';
+    std::cout << (frame::quiet ? "" : "validation  ") << describe(data, result.score) << '\n';
     return;
   }
   if (s.format == frame::Format::csv) {
     std::cout << render(result_table(s, data, plan, result), TableFormat::csv);
     return;
   }
-  nlohmann::ordered_json json = frame::begin_report("train", 1, options);
+  nlohmann::ordered_json json = experiment::begin_report("train", 1, options);
   json.update({{"rule", plan.rule},
                {"optimizer", s.optimizer.name},
                {"parameters", plan.parameter_count()},
@@ -182,7 +184,7 @@ int run(const Settings& s, const frame::Options& options) {
   const Plan plan = plan_for(s, data);
   const files::Inputs inputs = inputs_of(options, s);
   const auto when_ready = [&] {
-    if (!frame::quiet() && s.format == frame::Format::table) show_heading(s, data, plan);
+    if (!frame::quiet && s.format == frame::Format::table) show_heading(s, data, plan);
   };
   try {
     return end(s, options, data, plan,

@@ -52,7 +52,7 @@ BAD = [
     (["--threads", "-1"], ["--threads = -1"]),
     (["--format", "xml"], ["--format = xml", "table, json or csv"]),
     (["--set", "d_modl=5"], ["--set = d_modl", "did you mean d_model?"]),
-    (["--out", "text.txt"], ["--out = text.txt", "a folder that can be made"]),
+    (["--out", "text.txt"], ["--out = text.txt", "a folder that can be written"]),
     (["--out", "precious"], ["precious/runs.jsonl (another kind of file)"]),
     (["--no-such-option"], ["--no-such-option"]),
 ]

@@ -171,4 +171,52 @@ TEST_CASE("A disk that fills up costs neither the old file nor the space", "[fil
   CHECK(scratch.files() == 1);
 }
 
+TEST_CASE("A file is tried without a trace, and refused by the name of its option", "[file]") {
+  using scalewise::files::try_file;
+  const Scratch scratch;
+  const std::string path = (scratch.path / "plan.json").string();
+  try_file(path, "--save");
+  CHECK(scratch.files() == 0);
+  scalewise::files::write_file(path, "old");
+  fs::create_symlink("circle", scratch.path / "circle");
+  fs::create_symlink("new", scratch.path / "link");
+  try_file(path, "--save");
+  try_file((scratch.path / "link").string(), "--save");
+  try_file("/dev/null", "--save");
+  CHECK(content(path) == "old");
+  CHECK(scratch.files() == 3);
+
+  const auto message = [&](const std::string& file) {
+    return scalewise::test::error_message([&] { try_file(file, "--save"); });
+  };
+  CHECK_THAT(message(scratch.path.string()), ContainsSubstring("it is no file"));
+  CHECK_THAT(message((scratch.path / "circle").string()), ContainsSubstring("its links lead"));
+  CHECK_THAT(message((scratch.path / "none" / "file").string()),
+             ContainsSubstring("is the folder there"));
+  CHECK_THAT(message(""), ContainsSubstring("--save (empty): expected a file"));
+  {
+    const scalewise::test::FileSizeLimit limit(0);
+    CHECK_THAT(message(path), ContainsSubstring("is the disk full?"));
+  }
+  CHECK(content(path) == "old");
+  CHECK(scratch.files() == 3);
+}
+
+TEST_CASE("A folder is made and tried, and refused by the name of its option", "[file]") {
+  using scalewise::files::try_folder;
+  const Scratch scratch;
+  const fs::path folder = scratch.path / "a" / "b";
+  try_folder(folder.string(), "--out");
+  CHECK(fs::is_empty(folder));
+  const auto message = [&](const fs::path& path) {
+    return scalewise::test::error_message([&] { try_folder(path.string(), "--out"); });
+  };
+  scalewise::files::write_file((scratch.path / "file").string(), "text");
+  CHECK_THAT(message(scratch.path / "file"), ContainsSubstring("a folder that can be written"));
+  CHECK_THAT(message(scratch.path / "file" / "c"), ContainsSubstring("--out = "));
+  const scalewise::test::FileSizeLimit limit(0);
+  CHECK_THAT(message(folder), ContainsSubstring("is there room?"));
+  CHECK(fs::is_empty(folder));
+}
+
 #endif

@@ -185,7 +185,7 @@ inline nlohmann::ordered_json to_json(const Experiment& e, const Findings& found
                                       const std::map<long, long>& all_seeds,
                                       const check::TwoWidths& widths,
                                       const frame::Options& options) {
-  nlohmann::ordered_json json = frame::begin_report("coordinate_check", 2, options);
+  nlohmann::ordered_json json = begin_report("coordinate_check", 2, options);
   json.update({{"rule", e.model.rule},
                {"optimizer", optimizer_name(e)},
                {"axis", axis_name(e)},
@@ -360,8 +360,8 @@ inline void write(const Experiment& e, const Findings& found, const Shown& show,
   files::write_file(stem + "_slopes.svg", slopes);
   files::write_file(stem + ".html",
                     html(coordinate_page(e, found, show, slopes, drawing, options)));
-  if (!frame::quiet() || !drawing.problem.empty()) std::cerr << message << '\n';
-  if (!frame::quiet()) std::cerr << "wrote " << stem << "_slopes.svg and " << stem << ".html\n";
+  if (!frame::quiet || !drawing.problem.empty()) std::cerr << message << '\n';
+  if (!frame::quiet) std::cerr << "wrote " << stem << "_slopes.svg and " << stem << ".html\n";
 }
 
 }  // namespace scalewise::experiment

@@ -84,7 +84,7 @@ void CoordinateRuns::add(const RunTask& task, const check::Records& records) {
 bool CoordinateRuns::train(const std::vector<long>& seeds) {
   const std::vector<RunTask> tasks = missing(seeds);
   const std::size_t resumed = count(seeds);
-  if (!file_.empty() && resumed > 0 && !frame::quiet()) {
+  if (!file_.empty() && resumed > 0 && !frame::quiet) {
     std::cerr << "resumed with " << resumed << " finished runs\n";
   }
   std::vector<double> costs;

@@ -4,18 +4,29 @@
 #include "check/cost.hpp"
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 
-#include "frame/machine.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/numeric/jobs.hpp"
 
 namespace scalewise::experiment {
 
 namespace {
+
+/// The most memory that this process has held so far; 0 where the system does not say.
+double peak_mebibytes() {
+  struct rusage usage {};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+#if defined(__APPLE__)
+  return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);  // bytes there
+#else
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+#endif
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -117,14 +128,14 @@ Cost cost_of(const std::vector<RunsOfSize>& sizes,
     cost.operations += static_cast<double>(one.count * one.steps) * one.operations;
     cost.seconds += seconds_of(one, train);
   }
-  cost.mebibytes = frame::peak_mebibytes();
+  cost.mebibytes = peak_mebibytes();
   return cost;
 }
 
 Cost cost_of(const std::vector<RunsInTurn>& sizes) {
   Cost cost;
   for (const RunsInTurn& runs : sizes) add(runs, cost);
-  cost.mebibytes = frame::peak_mebibytes();
+  cost.mebibytes = peak_mebibytes();
   return cost;
 }
 

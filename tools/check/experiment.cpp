@@ -11,6 +11,7 @@
 #include <numeric>
 #include <utility>
 
+#include "check/report.hpp"
 #include "frame/progress.hpp"
 #include "planning/rule_options.hpp"
 #include "train/model.hpp"
@@ -75,10 +76,10 @@ std::vector<std::string> same_models(const Experiment& e, const frame::Options& 
     words.insert(words.end(), {"--sizes", fmt::format("{}", fmt::join(e.sizes, ",")), "--base",
                                std::to_string(e.base)});
   }
-  for (std::string& word :
-       options.given_words({"--set", "--width", "--depth", "--head-dim", "--heads", "--placement",
-                            "--norm", "--activation", "--rotary", "--parallel", "--gates",
-                            "--score-cap", "--logit-cap", "--text", "--seq", "--batch"}))
+  for (std::string& word : options.given_words(
+           false, {"--set", "--width", "--depth", "--head-dim", "--heads", "--placement", "--norm",
+                   "--activation", "--rotary", "--parallel", "--gates", "--score-cap",
+                   "--logit-cap", "--text", "--seq", "--batch"}))
     words.push_back(std::move(word));
   return words;
 }
@@ -168,14 +169,14 @@ void add_options(frame::Options& o, Experiment& e, bool training) {
   o.add("--seeds", e.seeds, "runs of each model, with a seed each").from(1).to(1000);
 }
 
-void add_output_options(frame::Options& o, Experiment& e) {
+void add_output_options(frame::Options& o, Experiment& e, const std::string& program) {
   o.add("--threads", e.model.threads, "0: all cores; results do not depend on it")
       .to(1024)
       .not_an_input();
   o.group("Output");
   frame::add_format(o, e.format);
-  o.add("--out", e.out, "folder for CSV, JSON and pictures (and a page in HTML)").writes_folder();
-  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+  add_out_option(o, e.out, program).help("folder for CSV, JSON and pictures (and a page in HTML)");
+  o.add("--quiet", frame::quiet, "no progress").not_an_input();
 }
 
 }  // namespace scalewise::experiment

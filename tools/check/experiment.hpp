@@ -85,6 +85,6 @@ train::Settings settings_at(const Experiment& e, long size, long seed);
 void add_options(frame::Options& o, Experiment& e, bool training = true);
 
 /// The same for programs that do not make a Report.
-void add_output_options(frame::Options& o, Experiment& e);
+void add_output_options(frame::Options& o, Experiment& e, const std::string& program);
 
 }  // namespace scalewise::experiment

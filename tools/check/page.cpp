@@ -139,7 +139,7 @@ void add_origin(Page& page, const Json& report, const std::string& program,
             "writes this page again:"},
        .command = command_line(program, options.given_words())});
   PageTable machine{{"name", "value"},
-                    {{{"program"}, {program}}, {{"scalewise"}, {frame::version()}}}};
+                    {{{"program"}, {program}}, {{"scalewise"}, {SCALEWISE_VERSION}}}};
   for (const auto& [name, value] : report.at("machine").items()) {
     if (name != "threads") add_value(machine, name, value);  // results do not depend on them
   }

@@ -14,12 +14,17 @@
 #include <utility>
 
 #include "check/tasks.hpp"
+#include "frame/machine.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/files/file.hpp"
+#include "scalewise/files/inputs.hpp"
+#include "scalewise/files/read_file.hpp"
 #include "scalewise/io/fit_table.hpp"
+#include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/table.hpp"
+#include "scalewise/messages/error.hpp"
 #include "scalewise/numeric/exact_text.hpp"
 #include "scalewise/plot/figure.hpp"
 #include "train/threads.hpp"
@@ -27,6 +32,48 @@
 namespace scalewise::experiment {
 
 namespace {
+
+namespace fs = std::filesystem;
+
+/// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; none without such a file.
+/// Throws:   InvalidInput for a file of something else.
+std::optional<nlohmann::json::object_t> settings_in(const std::string& file,
+                                                    const std::string& option,
+                                                    const std::string& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (!fs::exists(status)) return {};
+  if (fs::is_regular_file(status)) {  // reading a pipe would wait for ever
+    try {
+      const nlohmann::json saved =
+          io::parse_json(files::read_file(file, std::size_t{1} << 30U), file);
+      return saved.at("settings").get<nlohmann::json::object_t>();
+    } catch (const std::invalid_argument&) {  // the message below says what to do
+    } catch (const nlohmann::json::exception&) {
+    }
+  }
+  throw InvalidInput(option, messages::printable(folder), "a folder without another " + file,
+                     "use another folder, or delete that file");
+}
+
+/// Compares the inputs of this run with those among the settings that a report carries.
+/// Throws:   InvalidInput naming the first that differs.
+void require_same_settings(nlohmann::json::object_t saved, const std::string& file,
+                           const frame::Options& options) {
+  const auto text = [](const nlohmann::json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  const files::Inputs here = options.inputs();
+  files::Inputs there;  // in the order of the options, which objects of JSON do not keep
+  for (const files::Setting& input : here) {
+    const auto found = saved.find(input.name.substr(2));
+    if (found != saved.end()) there.push_back({input.name, text(found->second)});
+  }
+  const nlohmann::ordered_json settings = options.settings();
+  for (const auto& [key, value] : settings.items()) saved.erase(key);
+  for (const auto& [key, value] : saved) there.push_back({"--" + key, text(value)});
+  files::require_same_inputs(here, there, file);
+}
 
 /// Four digits for people, all of them for programs.
 std::string text_of(const Value& cell, TableFormat format) {
@@ -73,7 +120,7 @@ nlohmann::ordered_json json_of(const Cells& row) {
 
 /// Numbers that are not finite become null.
 nlohmann::ordered_json json_of(const Report& report, const frame::Program& program) {
-  nlohmann::ordered_json json = frame::begin_report(program.name, 1, *program.options);
+  nlohmann::ordered_json json = begin_report(program.name, 1, *program.options);
   for (const Section& section : report.sections) {
     if (!section.in_file) continue;
     auto& rows = json[section.name] = nlohmann::ordered_json::array();
@@ -125,7 +172,7 @@ int publish(const Report& report, const frame::Program& program, const Output& o
   }
   std::fflush(stdout);
   if (!output.out.empty()) {
-    const std::string stem = (std::filesystem::path(output.out) / program.name).string();
+    const std::string stem = (fs::path(output.out) / program.name).string();
     write_files(report, json, stem, output.format == frame::Format::table);
   }
   return check::exit_code(report.verdict);
@@ -147,6 +194,25 @@ std::string painted(check::Verdict verdict) {
   return colors ? fmt::format("\x1b[1;{}m{}\x1b[0m", color, text) : text;
 }
 
+nlohmann::ordered_json begin_report(const std::string& name, int version,
+                                    const frame::Options& options) {
+  return {{"schema", "scalewise." + name + "/" + std::to_string(version)},
+          {"settings", options.settings()},
+          {"machine",
+           {{"products", frame::products()},
+            {"vectors", frame::vectors()},
+            {"threads", frame::threads()}}}};
+}
+
+frame::Option& add_out_option(frame::Options& o, std::string& out, const std::string& program) {
+  const auto attempt = [&o, program](const std::string& folder, const std::string& option) {
+    files::try_folder(folder, option);
+    const std::string file = (fs::path(folder) / (program + ".json")).string();
+    if (auto saved = settings_in(file, option, folder)) require_same_settings(*saved, file, o);
+  };
+  return o.add("--out", out, "folder for CSV, JSON and pictures").writes(attempt);
+}
+
 void make_report(frame::Program& program, std::function<Report()> run,
                  std::function<std::optional<int>()> before) {
   const auto output = std::make_shared<Output>();
@@ -156,8 +222,8 @@ void make_report(frame::Program& program, std::function<Report()> run,
       .not_an_input();
   o.group("Output");
   frame::add_format(o, output->format);
-  o.add("--out", output->out, "folder for CSV, JSON and pictures").writes_folder();
-  o.add("--quiet", frame::quiet(), "no progress").not_an_input();
+  add_out_option(o, output->out, program.name);
+  o.add("--quiet", frame::quiet, "no progress").not_an_input();
   if (program.expected) {
     program.expected = [expected = program.expected, output, options = program.options] {
       train::use_threads(threads_of(output->threads, *options));

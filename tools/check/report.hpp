@@ -58,6 +58,18 @@ inline void add_point(plot::Curve& curve, double x, const check::Estimate& e,
   curve.high.push_back(e.mean + error);
 }
 
+/// How every report in JSON begins.
+/// Returns:  "schema", scalewise.<name>/<version>; "settings", what was asked for; "machine", what
+///           computed it: "products", "vectors" and "threads".
+nlohmann::ordered_json begin_report(const std::string& name, int version,
+                                    const frame::Options& options);
+
+/// Adds --out, a folder for the report of a program in PROGRAM.json and in files beside it.
+/// Throws:   InvalidInput before the work, when the folder cannot be made or written, and for one that has that file
+///           with other inputs among its "settings".
+frame::Option& add_out_option(frame::Options& options, std::string& out,
+                              const std::string& program);
+
 /// Lets a program make a report: adds the options --threads, --format, --out and --quiet, and prints
 /// and writes what `run` returns, with the program's settings. After a request to stop, `run` reports
 /// what is finished or throws frame::Interrupted. `before`, if any, is called first, and returns an exit

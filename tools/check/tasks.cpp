@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <random>
 #include <regex>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "frame/files.hpp"
 #include "frame/machine.hpp"
 #include "frame/program.hpp"
 #include "frame/progress.hpp"
@@ -55,7 +55,7 @@ std::string name_in(const std::string& id) {
 
 /// As the shell finds the program from any folder.
 std::string program_path() {
-  const std::string& path = frame::called_as();
+  const std::string& path = frame::called_as;
   return path.find('/') == std::string::npos ? path : fs::absolute(path).string();
 }
 
@@ -71,6 +71,13 @@ std::string listed_paths(const std::vector<std::string>& paths) {
 
 }  // namespace
 
+std::string own_name() {
+  std::random_device random;
+  std::string seed;
+  for (int i = 0; i < 4; ++i) seed += std::to_string(random()) + " ";
+  return files::fingerprint(seed);
+}
+
 void add_task_options(frame::Options& o, TaskOptions& tasks) {
   o.group("Tasks, for any engine that runs command lines");
   o.add("--emit-tasks", tasks.emit, "print a command line for each run that is missing")
@@ -81,13 +88,14 @@ void add_task_options(frame::Options& o, TaskOptions& tasks) {
         "read the results: print the verdict, or the next command lines (exit code 4)")
       .not_an_input();
   o.add("--results", tasks.results, "folder of the results, one file per run")
-      .writes_folder()
-      .read_with("--collect");
+      .writes([&tasks](const std::string& folder, const std::string& option) {
+        if (!tasks.collect) files::try_folder(folder, option);  // --collect only reads
+      });
 }
 
 void check(const TaskOptions& tasks, const frame::Options& options,
            std::initializer_list<const char*> others) {
-  frame::one_of_many() = options.given("--run-one");
+  frame::one_of_many = options.given("--run-one");
   std::string verb;
   for (const char* name : {"--emit-tasks", "--run-one", "--collect"}) {
     if (!options.given(name)) continue;
@@ -176,7 +184,7 @@ void TaskFolder::write(const std::string& id, const Json& result) const {
                         {"result", result}});
   const std::string path = path_of(id);
   const std::string temporary =
-      (fs::path(folder_) / ("." + id + "." + frame::own_name() + ".tmp")).string();
+      (fs::path(folder_) / ("." + id + "." + own_name() + ".tmp")).string();
   const frame::Uninterrupted now;
   std::error_code error;
   files::OpenFile file(std::fopen(temporary.c_str(), "wbx"));
@@ -245,7 +253,7 @@ int TaskFolder::make(const std::string& id, const std::function<std::optional<Js
   std::optional<Json> result;
   if (fs::exists(path, error)) result = read(id);
   if (result) {
-    if (!frame::quiet()) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
+    if (!frame::quiet) std::cerr << program_ << ": " << path << " is there; nothing is run\n";
     result = (*result)["result"];
   } else {
     result = run();

@@ -33,6 +33,9 @@ struct TaskOptions {
   bool asked() const { return !results.empty(); }
 };
 
+/// A name that no other process chooses, on any machine.
+std::string own_name();
+
 /// Adds the three verbs and --results.
 void add_task_options(frame::Options& options, TaskOptions& tasks);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check/experiment.hpp"
+#include "check/report.hpp"
 #include "check/transfer_runs.hpp"
 #include "frame/program.hpp"
 #include "scalewise/check/judge_transfer.hpp"
@@ -147,7 +148,7 @@ inline nlohmann::ordered_json transfer_json(const SweepSubject& s, const Transfe
   drift["tolerance"] = check::drift_tolerance;
   Json used{{"runs", report.runs.size()}};
   if (report.budget > 0) used["seconds"] = report.seconds;
-  Json json = frame::begin_report("learning_rate_transfer", 2, options);
+  Json json = begin_report("learning_rate_transfer", 2, options);
   json.update(s.origin);
   json.update({{"used", used},
                {"verdict", check::to_string(report.judged.verdict)},

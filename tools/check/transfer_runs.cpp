@@ -57,7 +57,7 @@ TransferRuns::TransferRuns(const Experiment& e, const frame::Options& options,
       costs_(costs_of(e, data_)),
       journal_(journal, inputs_) {
   if (!journal_.damage().empty()) std::cerr << journal_.damage() << '\n';
-  if (!finished().empty() && !frame::quiet()) {
+  if (!finished().empty() && !frame::quiet) {
     std::cerr << "resumed with " << finished().size() << " finished runs\n";
   }
 }

@@ -3,8 +3,6 @@
 
 #include "frame/machine.hpp"
 
-#include <sys/resource.h>
-
 // Null where the program is not linked with the library.
 extern "C" __attribute__((weak)) int omp_get_max_threads();
 extern "C" __attribute__((weak)) const int* dnnl_version();  // major, minor and patch come first
@@ -33,18 +31,6 @@ std::string vectors() {
 #endif
 }
 
-std::string version() { return SCALEWISE_VERSION; }
-
 int threads() { return &omp_get_max_threads != nullptr ? omp_get_max_threads() : 1; }
-
-double peak_mebibytes() {
-  struct rusage usage {};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-#if defined(__APPLE__)
-  return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);  // bytes there
-#else
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;
-#endif
-}
 
 }  // namespace scalewise::frame

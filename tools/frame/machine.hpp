@@ -14,13 +14,7 @@ std::string products();
 /// The widest vector instructions that the program was compiled for: "AVX-512", "AVX2", "SSE2", ….
 std::string vectors();
 
-/// The version of scalewise.
-std::string version();
-
 /// How many threads a program uses.
 int threads();
-
-/// The most memory that this process has held so far; 0 where the system does not say.
-double peak_mebibytes();
 
 }  // namespace scalewise::frame

@@ -13,11 +13,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "frame/files.hpp"
 #include "frame/program.hpp"
 #include "scalewise/files/bytes.hpp"
 #include "scalewise/files/read_file.hpp"
-#include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
 #include "scalewise/messages/utf8.hpp"
@@ -35,16 +33,9 @@ struct Overloaded : Call... {
   using Call::operator()...;
 };
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty() && messages::utf8_length(text) > 0)
-    text.remove_prefix(messages::utf8_length(text));
-  return text.empty();
-}
-
 /// A value of settings() as Inputs hold it.
-template <class AnyJson>
-std::string input_text(const AnyJson& value) {
-  return value.is_string() ? value.template get<std::string>() : value.dump();
+std::string input_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 /// A checksum of the bytes of a file. A pipe could not be read again by the program.
@@ -55,27 +46,6 @@ std::string file_fingerprint(const std::string& option, const std::string& path)
     throw InvalidInput(option, messages::printable(path), "a regular file");
   }
   return files::fingerprint(files::read_file(path, std::size_t{1} << 30U));
-}
-
-/// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; none without such a file.
-/// Throws:   InvalidInput for a file of something else.
-std::optional<nlohmann::json::object_t> settings_in(const std::string& file,
-                                                    const std::string& option,
-                                                    const std::string& folder) {
-  std::error_code error;
-  const fs::file_status status = fs::status(file, error);
-  if (!fs::exists(status)) return {};
-  if (fs::is_regular_file(status)) {  // reading a pipe would wait for ever
-    try {
-      const nlohmann::json saved =
-          io::parse_json(files::read_file(file, std::size_t{1} << 30U), file);
-      return saved.at("settings").get<nlohmann::json::object_t>();
-    } catch (const std::invalid_argument&) {  // the message below says what to do
-    } catch (const nlohmann::json::exception&) {
-    }
-  }
-  throw InvalidInput(option, messages::printable(folder), "a folder without another " + file,
-                     "use another folder, or delete that file");
 }
 
 /// Cuts lines at spaces so that they have `columns` at most, where words allow. What continues a line
@@ -99,7 +69,7 @@ std::string wrapped(const std::string& text, std::size_t columns, std::size_t in
 }  // namespace
 
 std::string Option::type() const {
-  if (is_path()) return "PATH";
+  if (path_) return "PATH";
   return std::string(kind_ == Kind::text ? "TEXT" : "N") + (list_ && !repeated_ ? ",..." : "");
 }
 
@@ -114,7 +84,7 @@ std::string Option::default_text() const {
 
 std::string Option::expectation() const {
   if (!words_.empty()) return messages::listed(words_);
-  if (is_path()) return role_ == Role::writes_folder ? "a folder" : "a file";
+  if (path_) return "a path";
   if (kind_ == Kind::flag) return "no value";
   if (kind_ == Kind::text) return "a text in UTF-8";
   if (kind_ == Kind::seed) return "a whole number from 0 to 18446744073709551615";
@@ -152,7 +122,7 @@ Option::Json Option::item(const std::string& word) const {
   if (!words_.empty()) {
     const bool known = std::find(words_.begin(), words_.end(), word) != words_.end();
     if (!known) refuse(word, messages::did_you_mean(word, words_));
-  } else if (is_path() ? word.empty() || word.find('\0') != word.npos : !is_utf8(word)) {
+  } else if (path_ ? word.empty() || word.find('\0') != word.npos : !messages::is_utf8(word)) {
     refuse(word);
   }
   return word;
@@ -180,15 +150,6 @@ Option::Json Option::value_of_words() const {
                        "at least " + std::to_string(count_) + " values, separated by commas");
   }
   return list;
-}
-
-void Option::add_given_words(std::vector<std::string>& words, bool from_anywhere) const {
-  for (const std::string& word : given_words_) {
-    words.push_back(name_);
-    if (kind_ == Kind::flag) continue;
-    const bool path = from_anywhere && role_ == Role::reads;
-    words.push_back(path ? fs::absolute(word).string() : word);
-  }
 }
 
 void Option::set(const Json& value) const {
@@ -333,46 +294,27 @@ Options::Json Options::settings() const {
   return settings;
 }
 
-std::vector<std::string> Options::given_words(bool from_anywhere) const {
+std::vector<std::string> Options::given_words(bool from_anywhere,
+                                              const std::vector<std::string>& names) const {
   std::vector<std::string> words;
   for (const Option& option : list_) {
-    if (option.is_setting() || (from_anywhere && option.name_ == "--threads"))
-      option.add_given_words(words, from_anywhere);
+    const bool named = std::find(names.begin(), names.end(), option.name_) != names.end();
+    const bool threads = from_anywhere && option.name_ == "--threads";
+    if (!named && !(names.empty() && (option.is_setting() || threads))) continue;
+    for (const std::string& word : option.given_words_) {
+      words.push_back(option.name_);
+      if (option.kind_ == Option::Kind::flag) continue;
+      const bool path = from_anywhere && option.role_ == Option::Role::reads;
+      words.push_back(path ? fs::absolute(word).string() : word);
+    }
   }
   return words;
 }
 
-std::vector<std::string> Options::given_words(const std::vector<std::string>& names) const {
-  std::vector<std::string> words;
+void Options::try_outputs() const {
   for (const Option& option : list_) {
-    if (std::find(names.begin(), names.end(), option.name_) != names.end())
-      option.add_given_words(words, false);
-  }
-  return words;
-}
-
-void Options::try_outputs(const std::string& program) const {
-  for (const Option& option : list_) {
-    if (option.role_ < Option::Role::writes_file) continue;
-    const std::string path = option.get();
-    if (path.empty() || (!option.read_with_.empty() && given(option.read_with_))) continue;
-    if (option.role_ == Option::Role::writes_file) {
-      try_file(option.name_, path);
-      continue;
-    }
-    try_folder(option.name_, path);
-    const std::string file = (fs::path(path) / (program + ".json")).string();
-    auto saved = settings_in(file, option.name_, path);
-    if (!saved) continue;
-    files::Inputs there;  // in the order of the options, which objects of JSON do not keep
-    for (const Option& other : list_) {
-      const auto found = saved->find(other.key());
-      if (found == saved->end()) continue;
-      if (other.is_input()) there.push_back({other.name_, input_text(found->second)});
-      saved->erase(found);
-    }
-    for (const auto& [key, value] : *saved) there.push_back({"--" + key, input_text(value)});
-    files::require_same_inputs(inputs(), there, file);
+    if (!option.attempt_) continue;
+    if (const std::string path = option.get(); !path.empty()) option.attempt_(path, option.name_);
   }
 }
 

@@ -32,6 +32,7 @@ class Option {
  public:
   using Json = nlohmann::ordered_json;
   using Id = std::function<std::string(const std::string& name, const std::string& option)>;
+  using Attempt = std::function<void(const std::string& path, const std::string& option)>;
 
   Option& help(std::string text) { return help_ = std::move(text), *this; }
 
@@ -46,9 +47,9 @@ class Option {
   Option& words(std::vector<std::string> words) { return words_ = std::move(words), *this; }
   Option& names(Id id) { return id_ = std::move(id), *this; }
 
-  /// A list obeys these: each number is larger than the one before; so many at least; an item each time that it is given.
-  Option& increasing() { return increasing_ = true, *this; }
-  Option& at_least(std::size_t count) { return count_ = count, *this; }
+  /// Of lists: each number is larger than the one before, and there are `count` at least; each time that the option is
+  /// given it adds an item.
+  Option& increasing(std::size_t count = 1) { return increasing_ = true, count_ = count, *this; }
   Option& repeated() { return repeated_ = true, *this; }
 
   /// Cannot be given together with another option, or each of several.
@@ -60,19 +61,16 @@ class Option {
   Option& of_runs() { return role_ = Role::runs, *this; }
 
   /// Paths, which need not be UTF-8. Of data the bytes of the file are the input, not its name; where results are
-  /// written is tried before the program works, but with another option a folder is only read.
+  /// written is tried before the program works.
   Option& path() { return path_ = true, *this; }
-  Option& reads() { return role_ = Role::reads, *this; }
-  Option& writes_file() { return role_ = Role::writes_file, *this; }
-  Option& writes_folder() { return role_ = Role::writes_folder, *this; }
-  Option& read_with(std::string name) { return read_with_ = std::move(name), *this; }
+  Option& reads() { return role_ = Role::reads, path(); }
+  Option& writes(Attempt attempt) { return attempt_ = std::move(attempt), not_an_input().path(); }
 
  private:
   friend class Options;
   enum class Kind { flag, whole, seed, number, text };
-  enum class Role { input, no_input, runs, reads, writes_file, writes_folder };
+  enum class Role { input, no_input, runs, reads };
 
-  bool is_path() const { return path_ || role_ >= Role::reads; }
   bool is_input() const { return role_ == Role::input || role_ == Role::reads; }
   bool is_setting() const { return is_input() || role_ == Role::runs; }
   bool given() const { return !given_words_.empty(); }
@@ -87,7 +85,6 @@ class Option {
   Json value_of_words() const;
   void set(const Json& value) const;
   Json get() const;
-  void add_given_words(std::vector<std::string>& words, bool from_anywhere) const;
   Json value() const;
 
   /// A variable that holds a value of a word; lists come last.
@@ -107,8 +104,8 @@ class Option {
   bool above_ = false, below_ = false, increasing_ = false, repeated_ = false, path_ = false;
   std::vector<std::string> words_, excludes_;
   Id id_;
+  Attempt attempt_;
   std::size_t count_ = 1;
-  std::string read_with_;
   Role role_ = Role::input;
   std::vector<std::string> given_words_;  // none: it was not given
 };
@@ -164,16 +161,14 @@ class Options {
   Json settings() const;
 
   /// The words of a command line that has these inputs and runs: the options that were given, as they were given; or
-  /// from any folder and on as many threads, with absolute paths.
-  std::vector<std::string> given_words(bool from_anywhere = false) const;
+  /// from any folder and on as many threads, with absolute paths. With `names`, of the options with these names alone,
+  /// for another program that has them too.
+  std::vector<std::string> given_words(bool from_anywhere = false,
+                                       const std::vector<std::string>& names = {}) const;
 
-  /// The words that were given for the options with these names, for another program that has them too.
-  std::vector<std::string> given_words(const std::vector<std::string>& names) const;
-
-  /// Makes the folders that results go to, and tries to write there.
-  /// Throws:   InvalidInput when one cannot be made or written, and for a folder that has the file
-  ///           `program`.json with other inputs among its "settings".
-  void try_outputs(const std::string& program) const;
+  /// Tries where results are to be written.
+  /// Throws:   InvalidInput.
+  void try_outputs() const;
 
  private:
   Option& declare(const std::string& name, Option::Variable variable, const std::string& help);

@@ -60,12 +60,15 @@ void print_inputs(const Options& options) {
 }
 
 int answer(const Program& program, const std::vector<std::string>& arguments) {
-  switch (read(program, arguments)) {
+  const Request request = program.options->parse(arguments);
+  const bool runs = request == Request::run || request == Request::dry_run;
+  if (runs && program.check) program.check();
+  switch (request) {
     case Request::help:
       std::cout << program.options->help(program.name, program.about);
       return 0;
     case Request::version:
-      std::cout << program.name << " of scalewise " << version() << "\nproducts " << products()
+      std::cout << program.name << " of scalewise " SCALEWISE_VERSION "\nproducts " << products()
                 << ", vectors " << vectors() << ", threads " << threads() << '\n';
       return 0;
     case Request::dry_run:
@@ -75,7 +78,7 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
     case Request::run:
       break;
   }
-  program.options->try_outputs(program.name);
+  program.options->try_outputs();
   handle_signals(program.name.c_str());
   const int code = program.run(arguments);
   return stop_requested() != 0 ? 128 + stop_requested() : code;
@@ -96,29 +99,11 @@ int guarded(const Program& program, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-Request read(const Program& program, const std::vector<std::string>& arguments) {
-  const Request request = program.options->parse(arguments);
-  const bool runs = request == Request::run || request == Request::dry_run;
-  if (runs && program.check) program.check();
-  return request;
-}
-
-nlohmann::ordered_json begin_report(const std::string& name, int version, const Options& options) {
-  return {{"schema", "scalewise." + name + "/" + std::to_string(version)},
-          {"settings", options.settings()},
-          {"machine", {{"products", products()}, {"vectors", vectors()}, {"threads", threads()}}}};
-}
-
 std::size_t terminal_columns() {
   if (::isatty(STDOUT_FILENO) == 0) return 0;
   winsize size{};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : 80;
-}
-
-std::string& called_as() {
-  static std::string path;
-  return path;
 }
 
 static int run(const Program& program, const std::vector<std::string>& arguments) {
@@ -141,6 +126,6 @@ static int run(const Program& program, const std::vector<std::string>& arguments
 
 int main(int argc, char** argv) {
   using namespace scalewise;
-  if (argc > 0) frame::called_as() = argv[0];
+  if (argc > 0) frame::called_as = argv[0];
   return frame::run(frame::program(), {argv + (argc > 0 ? 1 : 0), argv + argc});
 }

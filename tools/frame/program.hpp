@@ -33,19 +33,10 @@ struct Program {
 /// Defined by each program.
 Program program();
 
-/// Parses and checks the arguments after the program's name; touches no file.
-/// Throws:   InvalidInput.
-Request read(const Program& program, const std::vector<std::string>& arguments);
-
-/// How every report in JSON begins.
-/// Returns:  "schema", scalewise.<name>/<version>; "settings", what was asked for; "machine", what
-///           computed it: "products", "vectors" and "threads".
-nlohmann::ordered_json begin_report(const std::string& name, int version, const Options& options);
-
 /// Columns of the terminal; 0: standard output is none, and lines are as long as they are.
 std::size_t terminal_columns();
 
 /// The program's path or name on the command line; set by main().
-std::string& called_as();
+inline std::string called_as;
 
 }  // namespace scalewise::frame

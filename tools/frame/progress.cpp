@@ -14,21 +14,11 @@
 
 namespace scalewise::frame {
 
-bool& quiet() {
-  static bool value = false;
-  return value;
-}
-
-bool& one_of_many() {
-  static bool value = false;
-  return value;
-}
-
 void say_once(const std::string& line) {
   static std::mutex mutex;
   static std::set<std::string> said;
   const std::lock_guard lock(mutex);
-  if (!one_of_many() && said.insert(line).second) fmt::print(stderr, "{}\n", line);
+  if (!one_of_many && said.insert(line).second) fmt::print(stderr, "{}\n", line);
 }
 
 Progress::Progress(std::string what, long all, double cost, long before)
@@ -57,7 +47,7 @@ bool Progress::at(long count, const std::string& note) {
 
 void Progress::say(const std::string& line) {
   const std::lock_guard lock(mutex_);
-  if (quiet()) return;
+  if (quiet) return;
   clear();
   fmt::print(stderr, "{}\n", line);
 }
@@ -66,7 +56,7 @@ bool Progress::show(const std::string& note) {
   if (stop_requested() != 0) return false;
   static const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto now = Clock::now();
-  if (quiet() || now - shown_ < std::chrono::duration<double>(terminal ? 0.1 : 30)) return true;
+  if (quiet || now - shown_ < std::chrono::duration<double>(terminal ? 0.1 : 30)) return true;
   shown_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double spent = spent_ - before_;

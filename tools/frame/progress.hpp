@@ -12,10 +12,10 @@
 namespace scalewise::frame {
 
 /// Silences every Progress: the variable of the option --quiet.
-bool& quiet();
+inline bool quiet = false;
 
 /// Whether this process makes one run of another command, which has said what there is to say.
-bool& one_of_many();
+inline bool one_of_many = false;
 
 /// Prints a line on stderr: once, however often it is said and on whatever thread, and not in one of many.
 void say_once(const std::string& line);

@@ -3,9 +3,22 @@
 
 #include "train/data.hpp"
 
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 namespace scalewise::train {
+
+std::string data_file(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  // Linux says where the program is: in the folder bin of where it is installed.
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  const fs::path installed =
+      program.parent_path().parent_path() / "share" / "scalewise" / "data" / name;
+  if (fs::is_regular_file(installed, failed)) return installed.string();
+  return SCALEWISE_DATA_DIR "/" + name;
+}
 
 namespace {
 

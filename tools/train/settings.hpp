@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "frame/files.hpp"
 #include "frame/options.hpp"
 #include "scalewise/architecture/norm_placement.hpp"
 #include "scalewise/architecture/shape.hpp"
@@ -47,8 +46,12 @@ inline constexpr auto optimizer_words = [] {
   return words;
 }();
 
+/// The path of a file that ships with the programs: in ../share/scalewise/data next to an installed
+/// program, or in the sources that it was built from.
+std::string data_file(const std::string& name);
+
 struct Settings {
-  std::string text = frame::data_file("austen_persuasion.txt");
+  std::string text = data_file("austen_persuasion.txt");
   std::string digits;
   Task task = Task::next_token;  // of a text
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check/cost.hpp"
+#include "check/report.hpp"
 #include "frame/program.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/table.hpp"
@@ -102,7 +103,7 @@ inline nlohmann::ordered_json report_json(const Report& r, const TunedModel& mod
   using Json = nlohmann::ordered_json;
   const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
   const Search& search = r.state.search;
-  Json json = frame::begin_report("tune", 1, options);
+  Json json = experiment::begin_report("tune", 1, options);
   for (const Stage& stage : search.stages) {
     json["stages"].push_back({{"name", stage.name},
                               {"runs", stage.trials.size()},

@@ -129,7 +129,7 @@ class TunedModel {
     tools::PlanArguments plain = args_;
     plain.fold = plain.single_rate = false;
     // The reference transformer is narrower than plans warn of.
-    const bool warns = !t.command.empty() && !frame::quiet();
+    const bool warns = !t.command.empty() && !frame::quiet;
     base_ = make_plans(args_, given_, given_, [&](const std::string& line) {
               if (warns) frame::say_once("tune: " + line);
             }).front();

@@ -29,23 +29,36 @@ inline constexpr const char* temporary_suffix = ".scalewise-tmp";
 
 namespace detail {
 
-[[noreturn]] inline void refuse_output(const std::string& path, const std::string& why) {
-  throw InvalidInput("output file", path.empty() ? "(empty)" : path, "a file that can be written",
-                     why);
-}
+/// A file that a function or an option of a program writes.
+struct OutputFile {
+  std::string path, option;
 
-/// Where a link leads in the end, whether or not a file is there.
-inline std::string link_target(const std::string& path) {
-  namespace fs = std::filesystem;
-  fs::path target = path;
-  for (int links = 0; links < 40; ++links) {
-    std::error_code error;
-    if (!fs::is_symlink(target, error)) return target.string();
-    target = target.parent_path() / fs::read_symlink(target, error);
-    if (error) refuse_output(path, error.message());
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw InvalidInput(option, path.empty() ? "(empty)" : path, "a file that can be written", why);
   }
-  refuse_output(path, "its links lead nowhere");
-}
+
+  /// Whether it is a device or a pipe, which is written to as it stands.
+  bool is_device() const {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (path.empty() || fs::is_directory(status)) refuse("it is no file");
+    return fs::exists(status) && !fs::is_regular_file(status);
+  }
+
+  /// Where a link leads in the end, whether or not a file is there.
+  std::string target() const {
+    namespace fs = std::filesystem;
+    fs::path target = path;
+    for (int links = 0; links < 40; ++links) {
+      std::error_code error;
+      if (!fs::is_symlink(target, error)) return target.string();
+      target = target.parent_path() / fs::read_symlink(target, error);
+      if (error) refuse(error.message());
+    }
+    refuse("its links lead nowhere");
+  }
+};
 
 /// Writes all of a text and closes; false when any of it was lost.
 inline bool write_and_close(std::FILE* file, std::string_view text) {
@@ -104,7 +117,56 @@ inline OpenFile own_temporary(const std::string& name) {
   return file;
 }
 
+/// A text on disk under a temporary name, next to the file that it is for.
+struct Temporary {
+  std::string name;
+  OpenFile file;  // which holds a lock
+};
+
+inline Temporary write_temporary(const OutputFile& output, const std::string& target,
+                                 std::string_view text) {
+  Temporary temporary;
+  for (int i = 0; i < 1000 && temporary.file == nullptr; ++i) {
+    temporary.name = target + temporary_suffix + std::to_string(i);
+    temporary.file = own_temporary(temporary.name);
+  }
+  std::FILE* file = temporary.file.get();
+  if (file == nullptr) output.refuse("is the folder there, and may you write to it?");
+  const bool on_disk =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && flush_to_disk(file);
+#if defined(_WIN32)
+  temporary.file.reset();  // elsewhere it is renamed while it is locked
+#endif
+  if (on_disk) return temporary;
+  std::error_code error;
+  std::filesystem::remove(temporary.name, error);
+  output.refuse("is the disk full?");
+}
+
 }  // namespace detail
+
+/// Finds out before the work whether write_file() could write its result: a byte is written next to the file,
+/// and removed. Devices and pipes are not tried.
+/// Throws:   InvalidInput as write_file() does, with the option that names the file.
+inline void try_file(const std::string& path, const std::string& option) {
+  const detail::OutputFile output{path, option};
+  if (output.is_device()) return;
+  std::error_code error;
+  std::filesystem::remove(detail::write_temporary(output, output.target(), "\n").name, error);
+}
+
+/// Makes a folder where there is none, and finds out whether files can be written in it.
+/// Throws:   InvalidInput, with the option that names the folder.
+inline void try_folder(const std::string& path, const std::string& option) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  try {
+    try_file((std::filesystem::path(path) / ".try").string(), option);
+  } catch (const InvalidInput&) {
+    throw InvalidInput(option, path, "a folder that can be written",
+                       error ? error.message() : "may you write there, and is there room?");
+  }
+}
 
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
 /// power failure: under a temporary name in the same folder, flushed to disk, then renamed. A
@@ -115,39 +177,24 @@ inline OpenFile own_temporary(const std::string& name) {
 ///           FILE.scalewise-tmp0, which the next one that writes FILE takes over.
 inline void write_file(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;
-  std::error_code error;
-  if (path.empty() || fs::is_directory(path, error)) detail::refuse_output(path, "it is no file");
-  const fs::file_status old = fs::status(path, error);
-  if (fs::exists(old) && !fs::is_regular_file(old)) {
+  const detail::OutputFile output{path, "output file"};
+  if (output.is_device()) {
     std::FILE* file = std::fopen(path.c_str(), "wb");
     if (file == nullptr || !detail::write_and_close(file, text)) {
-      detail::refuse_output(path, "not all of it was taken");
+      output.refuse("not all of it was taken");
     }
     return;
   }
-  const std::string target = detail::link_target(path);
-  std::string temporary;
-  OpenFile file;
-  for (int i = 0; i < 1000 && file == nullptr; ++i) {
-    temporary = target + temporary_suffix + std::to_string(i);
-    file = detail::own_temporary(temporary);
-  }
-  if (file == nullptr) detail::refuse_output(path, "is the folder there, and may you write to it?");
-  const bool on_disk = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-                       flush_to_disk(file.get());
-#if defined(_WIN32)
-  file.reset();  // elsewhere it is renamed while it is locked
-#endif
-  if (!on_disk) {
-    fs::remove(temporary, error);
-    detail::refuse_output(path, "is the disk full?");
-  }
-  if (fs::exists(old)) fs::permissions(temporary, old.permissions(), error);
-  fs::rename(temporary, target, error);
+  const std::string target = output.target();
+  const detail::Temporary temporary = detail::write_temporary(output, target, text);
+  std::error_code error;
+  const fs::file_status old = fs::status(target, error);
+  if (fs::exists(old)) fs::permissions(temporary.name, old.permissions(), error);
+  fs::rename(temporary.name, target, error);
   if (error) {
     const std::string why = error.message();
-    fs::remove(temporary, error);
-    detail::refuse_output(path, why);
+    fs::remove(temporary.name, error);
+    output.refuse(why);
   }
   flush_folder(fs::path(target).parent_path().string());
 }

@@ -49,6 +49,12 @@ inline bool is_visible(std::uint32_t code) {
            among(0xE0000U, 0xE0FFFU));
 }
 
+/// Whether a text is UTF-8 throughout.
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty() && utf8_length(text) > 0) text.remove_prefix(utf8_length(text));
+  return text.empty();
+}
+
 /// Whether a text is UTF-8 throughout and has none but visible characters.
 inline bool is_printable_utf8(std::string_view text) {
   while (!text.empty()) {

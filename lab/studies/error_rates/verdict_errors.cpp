@@ -217,7 +217,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--text", a->text, "text to learn from, byte by byte").reads();
   o.add("--list", a->list, "print the set-ups, run nothing");
   program.run = [a](const std::vector<std::string>&) {
-    quiet() = true;
+    quiet = true;
     if (a->groups > 0) {
       run_groups(*a);
     } else {

@@ -16,10 +16,10 @@
 
 #include "attention_networks.hpp"
 #include "check/report.hpp"
-#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/kernels/finite_network.hpp"
+#include "train/settings.hpp"
 
 namespace {
 
@@ -98,7 +98,7 @@ Report run(const Settings& s) {
 
 scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
-  s->samples.digits = frame::data_file("digits.csv");
+  s->samples.digits = train::data_file("digits.csv");
   Program program{"sampled_kernels", "Accuracy of kernels that are sampled from networks."};
   Options& o = *program.options;
   o.add("--attention", s->weights,

@@ -18,11 +18,11 @@
 
 #include "attention_networks.hpp"
 #include "check/report.hpp"
-#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/kernels/finite_network.hpp"
 #include "scalewise/kernels/shallow_kernel.hpp"
+#include "train/settings.hpp"
 
 namespace {
 
@@ -245,7 +245,7 @@ Report run(const Settings& s) {
 
 scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
-  s->samples.digits = frame::data_file("digits.csv");
+  s->samples.digits = train::data_file("digits.csv");
   Program program{"trained_attention",
                   "Trained attention networks next to regression with their kernels."};
   Options& o = *program.options;

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "check/report.hpp"
-#include "frame/files.hpp"
 #include "frame/progress.hpp"
 #include "lab/programs/check/for_each_run.hpp"
 #include "lab/programs/kernel/samples.hpp"
 #include "lab/programs/kernel/shallow.hpp"
 #include "scalewise/kernels/shallow_encoder.hpp"
+#include "train/settings.hpp"
 
 namespace {
 
@@ -169,7 +169,7 @@ Report run(const Settings& s) {
 
 scalewise::frame::Program scalewise::frame::program() {
   const auto s = std::make_shared<::Settings>();
-  s->samples.digits = frame::data_file("digits.csv");
+  s->samples.digits = train::data_file("digits.csv");
   Program program{"shallow_separation",
                   "A shallow encoder on digits, with scores times width^-1/2 and width^-1."};
   Options& o = *program.options;
