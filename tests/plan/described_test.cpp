@@ -328,6 +328,36 @@ TEST_CASE("Numbers that no list of layers writes are names", "[described]") {
   CHECK(planned(from_descriptions(model(64), model(16)), "mup").entries.size() == 7);
 }
 
+TEST_CASE("A model that is a list of layers itself has its depth from their numbers",
+          "[described]") {
+  const auto model = [](long n, long layers) {
+    std::vector<Given> rows;
+    for (long layer = 0; layer < layers; ++layer) {
+      rows.push_back({std::to_string(layer) + ".linear.weight", linear, "oi", {n, n}});
+      rows.push_back({std::to_string(layer) + ".norm.weight", gain, "o", {n}});
+    }
+    return description(rows);
+  };
+  const DescribedModel found = from_descriptions(model(64, 4), model(16, 2));
+  CHECK(found.sizes[0] == "depth 2 to 4: numbered under the model itself");
+  const Plan plan = planned(found, "complete-p");
+  CHECK(plan.entries.size() == 8);
+  CHECK(plan.parameter_count() == 4 * (64 * 64 + 64));
+  CHECK(plan.model.residuals.at(0).branch.value == 0.5);  // 1/m_L
+
+  CHECK(planned(from_descriptions(model(64, 3), model(16, 3)), "mup").entries.size() == 6);
+  CHECK_THAT(refusal(description({{"0.weight", linear, "oi", {8, 8}},
+                                  {"1.weight", linear, "oi", {8, 8}},
+                                  {"h.0.weight", linear, "oi", {8, 8}},
+                                  {"h.1.weight", linear, "oi", {8, 8}},
+                                  {"h.2.weight", linear, "oi", {8, 8}}}),
+                     description({{"0.weight", linear, "oi", {4, 4}},
+                                  {"h.0.weight", linear, "oi", {4, 4}},
+                                  {"h.1.weight", linear, "oi", {4, 4}}})),
+             ContainsSubstring("h. = 2 to 3 layers: expected layers that grow like those of the "
+                               "model itself, 1 to 2"));
+}
+
 TEST_CASE("A convolution and its norm, numbered by a Sequential, are no layers", "[described]") {
   // stem.0, stem.1 of timm's ConvNeXt (pytorch-image-models aa4b5850, convnext.py)
   const auto model = [](long n) {

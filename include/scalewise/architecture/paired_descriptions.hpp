@@ -112,17 +112,18 @@ class PairedDescriptions {
       if (layers.target == 0 || layers.base == 0) continue;
       const bool known = is_given && layers.target == given.target && layers.base == given.base;
       if (!layers.grows() && !known && (layers.target < 2 || !tensors_.alike(before))) continue;
-      if (!is_given && names.empty()) first = layers;
+      const std::string name = before.empty() ? "the model itself" : messages::printable(before);
+      if (!is_given && layers_.empty()) first = layers;
       if (!same_ratio(layers, first)) {
         if (is_given) continue;
         throw InvalidInput(
-            messages::printable(before), growth(layers) + " layers",
+            name, growth(layers) + " layers",
             "layers that grow like those of " + names + ", " + growth(first),
             "say what the depth is, as in --set depth=" + std::to_string(first.target) +
                 " --set base.depth=" + std::to_string(first.base));
       }
       layers_.insert(before);
-      names += (names.empty() ? "" : " and ") + messages::printable(before);
+      names += (names.empty() ? "" : " and ") + name;
       depth.target += layers.target;
       depth.base += layers.base;
     }
