@@ -188,7 +188,10 @@ let tie = tie_word_embeddings or 1
 let mlp_bias = 0
 note logit_scale the code multiplies logits by it
 only use_qk_norm false
-skip order_of_interleaved_layers position_embedding_type
+only use_embedding_sharing true
+only use_gated_activation true
+only use_parallel_block true
+skip order_of_interleaved_layers position_embedding_type layer_switch use_parallel_embedding
 )",
       TablePart::stem, R"(
 norm input_layernorm n
@@ -224,7 +227,7 @@ linear mlp.c_proj F n +qkv_bias
 )",
       TablePart::layer_norm_end}},
     {"nemotron",
-     {TablePart::rotary, TablePart::stem, TablePart::layer_norms_before, TablePart::attention, R"(
+     {TablePart::rotary, "skip kv_channels", TablePart::stem, TablePart::layer_norms_before, TablePart::attention, R"(
 linear mlp.up_proj n F +mlp_bias
 linear mlp.down_proj F n +mlp_bias
 )",

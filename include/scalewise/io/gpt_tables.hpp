@@ -109,8 +109,9 @@ let V = vocab_size
 let tie = tie_word_embeddings or 1
 only expansion_ratio 4
 only no_bias true
+only embedding_fraction 1
 note logit_scale the code multiplies logits by it
-skip attn_config max_seq_len init_config learned_pos_emb verbose norm_type
+skip attn_config max_seq_len init_config init_device learned_pos_emb verbose norm_type
 embedding transformer.wte V n
 layers transformer.blocks
 norm norm_1 n

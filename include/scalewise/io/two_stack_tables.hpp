@@ -119,7 +119,7 @@ linear lm_head n V tied model.shared.weight
 inline constexpr ModelTable two_stack_tables[] = {
     {"t5", {TwoStackPart::t5}},
     {"mt5", {"let tie = tie_word_embeddings or 0", TwoStackPart::t5}},
-    {"umt5", {TwoStackPart::t5, "let every = 1"}},
+    {"umt5", {TwoStackPart::t5, "let every = 1\nskip scalable_attention"}},
     {"bart",
      {TwoStackPart::bart_sizes, R"(
 let positions = 1
@@ -165,8 +165,7 @@ only static_position_embeddings true
 only normalize_embedding false
 only share_encoder_decoder_embeddings true
 only add_bias_logits false
-only extra_pos_embeddings 0
-skip decoder_vocab_size
+skip decoder_vocab_size extra_pos_embeddings
 )",
       TwoStackPart::bart_layers}},
     {"whisper", {TwoStackPart::bart_sizes, R"(
