@@ -28,7 +28,9 @@ class DescriptionReader : DescribedExperts {
                     const Shape& base_shape)
       : DescribedExperts(target, base, roles, shape, base_shape), same_(target == base) {}
 
-  DescribedModel read() && {
+  /// `names_sizes`: sizes are written as multiples of those that grow like them; false where only groups are asked for
+  DescribedModel read(bool names_sizes = true) && {
+    names_sizes_ = names_sizes;
     say("depth", depth_, depth_reason_);
     require_roles();
     find_experts();
@@ -72,7 +74,7 @@ class DescriptionReader : DescribedExperts {
   /// A size, some times, by those that have a name: "4*d_model", "43*d_model/16", "64".
   std::string size_text(std::size_t i, const char* which, const SideSizes& size,
                         long some = 1) const {
-    if (!size.grows()) return std::to_string(some * size.target);
+    if (!size.grows() || !names_sizes_) return std::to_string(some * size.target);
     for (const NamedSize& named : named_sizes) {
       const long target = model_.shape.*named.field, base = model_.base.*named.field;
       if (target == base || base <= 0 || !same_ratio(size, {target, base})) continue;
@@ -294,6 +296,7 @@ class DescriptionReader : DescribedExperts {
   }
 
   bool same_ = false;  // target and base
+  bool names_sizes_ = true;
   std::map<std::string, std::size_t> matrices_;
   std::size_t last_in_layers_ = 0;
   std::map<std::string, bool> alike_;  // by name with * for the layer
