@@ -83,6 +83,11 @@ std::string run(Arguments arguments) {
       throw InvalidInput("--names", arguments.names, "none for a list of tensors",
                          "its tensors have their own names");
     }
+    if (scalewise::tools::is_named_format(arguments.format)) {
+      throw InvalidInput("--format", arguments.format,
+                         "table, json, csv, latex or markdown for a list of tensors",
+                         "python/scalewise.py and libtorch/planned_module.hpp apply its JSON");
+    }
     const std::vector<Plan> plans = make_plans(arguments, *model);
     return (arguments.format == "table" ? roles_text(*model) : "") + write_plans(plans, arguments);
   }

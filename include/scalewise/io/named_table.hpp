@@ -64,4 +64,22 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
   return table;
 }
 
+/// The same for programs: each part of each tensor, with all digits, in the columns of flat_table().
+inline Table flat_named_table(const dialect::NamedPlan& named) {
+  Table table{{}, {"tensor", "stored_as"}, {}};
+  for (const auto& [column, text] : detail::flat_row("", {})) table.header.push_back(column);
+  const auto entries = dialect::entries_by_name(named.plan);
+  for (const dialect::OwnerTensor& tensor : named.assignment.tensors) {
+    for (const dialect::OwnedPart& part : tensor.parts) {
+      auto& row = table.rows.emplace_back();
+      row = {tensor.name, messages::sizes_text(tensor.shape)};
+      for (const auto& [column, text] :
+           detail::flat_row(named.plan.rule, *entries.at(part.entry))) {
+        row.push_back(text);
+      }
+    }
+  }
+  return table;
+}
+
 }  // namespace scalewise
