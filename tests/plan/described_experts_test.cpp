@@ -232,6 +232,24 @@ TEST_CASE("A third size confirms numbered experts", "[described]") {
              ContainsSubstring("experts.0.w1.weight, outputs = 8 to 32, and 12"));
 }
 
+TEST_CASE("A base that ends before the first layer of experts is told so", "[described]") {
+  // As DeepSeek's: the first layer is dense, the others have experts.
+  const auto model = [](long n, long layers) {
+    std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};
+    for (long layer = 0; layer < layers; ++layer) {
+      const std::string at = "h." + std::to_string(layer) + ".mlp.";
+      if (layer == 0) rows.push_back({at + "up.weight", linear, "oi", {4 * n, n}});
+      for (long expert = 0; layer > 0 && expert < 2; ++expert)
+        rows.push_back(
+            {at + "experts." + std::to_string(expert) + ".weight", linear, "oi", {n, n}});
+    }
+    return description(rows);
+  };
+  CHECK(refusal(model(64, 4), model(16, 2)) == "no error");
+  CHECK_THAT(refusal(model(64, 4), model(16, 1)),
+             ContainsSubstring("(hint: do deeper layers have it? give a base that is as deep)"));
+}
+
 TEST_CASE("A list that grows and is none of layers or experts is named", "[described]") {
   const auto heads = [](long n, long count, const std::string& list) {
     std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}}};

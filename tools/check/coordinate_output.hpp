@@ -90,15 +90,17 @@ inline std::string counts_text(const check::Report& report) {
   std::string text;
   for (const auto& [signal, name] : check::signal_words) {
     std::size_t judged = 0;
-    std::size_t passed = 0;
+    std::size_t passed = 0, failed = 0;
     for (const check::Judgement& j : report.judgements) {
       if (j.curve.quantity.signal != signal || !j.expected) continue;
       ++judged;
       if (j.verdict == check::Verdict::pass) ++passed;
+      if (j.verdict == check::Verdict::fail) ++failed;
     }
     if (judged == 0) continue;
     text += (text.empty() ? "" : ", ") + std::string(name) + "s " + std::to_string(passed) +
-            " of " + std::to_string(judged);
+            " of " + std::to_string(judged) +
+            (failed > 0 ? " (" + std::to_string(failed) + " failed)" : "");
   }
   text = "passed at all steps: " + text + "\n";
   constexpr std::size_t most = 5;

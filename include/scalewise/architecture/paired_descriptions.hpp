@@ -136,16 +136,22 @@ class PairedDescriptions {
 
   void pair_tensors() {
     std::vector<std::string> missing;
+    bool deeper = true;  // all that are missing are in layers that the base does not have
     for (const DescribedTensor& tensor : target_.tensors) {
       const DescribedTensor* twin =
           base_model_.find_alike(tensor.name, expert_in(tensor.name), in_layers(tensor.name));
-      if (twin == nullptr) missing.push_back(messages::printable(tensor.name));
+      if (twin == nullptr) {
+        missing.push_back(messages::printable(tensor.name));
+        const NumberedName name = split_number(tensor.name);
+        deeper = deeper && in_layers(tensor.name) && name.number >= base_model_.count(name.before);
+      }
       twins_.push_back(twin);
     }
     if (!missing.empty()) {
       throw InvalidInput("base", "without " + up_to_three(missing), "the tensors of the target",
-                         "only layers that are numbered from 0 may be more, and experts: name "
-                         "others by --role PATTERN=expert");
+                         deeper ? "do deeper layers have it? give a base that is as deep"
+                                : "only layers that are numbered from 0 may be more, and experts: "
+                                  "name others by --role PATTERN=expert");
     }
     for (const DescribedTensor& tensor : base_.tensors) {
       if (tensors_.find_alike(tensor.name, expert_in(tensor.name), in_layers(tensor.name)) ==
