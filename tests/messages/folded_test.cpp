@@ -50,6 +50,8 @@ TEST_CASE("A problem of all layers is one line") {
 TEST_CASE("A problem of some layers says which") {
   CHECK(folded(of_layers("layer.%.key: frozen", {2, 7, 8, 9, 11})) ==
         Lines{"layer.*.key (5 tensors, * = 2, 7-9, 11): frozen"});
+  CHECK(folded(of_layers("layer.%.key: frozen", {0, 1, 10, 11, 2, 3})) ==  // as texts are sorted
+        Lines{"layer.*.key (6 tensors, * = 0-3, 10-11): frozen"});
   CHECK(folded(of_layers("layer.%.key: frozen", {1, 2})) ==
         Lines{"layer.*.key (2 tensors, * = 1-2): frozen"});
   CHECK(folded(of_layers("layer.%.key: frozen", {7})) == Lines{"layer.7.key: frozen"});

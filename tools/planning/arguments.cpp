@@ -50,7 +50,7 @@ std::optional<NamedConfig> config_of(const std::string& preset, const std::strin
 /// That of --config or --preset, where its type has no shape.
 std::optional<DescribedSizes> described_config(const PlanArguments& a) {
   const std::optional<NamedConfig> config = config_of(a.preset, a.config);
-  if (!config || !io::has_no_shape(config->json)) return {};
+  if (!config || !io::has_no_shape(config->json, config->name)) return {};
   DescribedSizes sizes{io::describe_config(config->json, config->name), {}};
   if (const auto base = config_of(a.base_preset, a.base_config)) {
     sizes.base = io::describe_config(base->json, base->name);

@@ -151,8 +151,8 @@ inline std::vector<std::string_view> described_types() {
 }
 
 /// Whether a configuration is of a model type that has no shape, so that a table describes it if anything does.
-inline bool has_no_shape(const nlohmann::json& config) {
-  return !detail::has_shape(detail::ConfigReader(config, "config.json").model_type());
+inline bool has_no_shape(const nlohmann::json& config, const std::string& name) {
+  return !detail::has_shape(detail::ConfigReader(config, name).model_type());
 }
 
 }  // namespace io

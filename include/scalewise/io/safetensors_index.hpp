@@ -119,7 +119,10 @@ inline std::size_t count_weight_map(files::FileCursor& file, std::set<std::strin
                            "at most " + std::to_string(most_shards) + " files");
         }
       });
-  if (!found) throw file.error("weight_map", "(missing)", "an object");
+  if (!found) {
+    throw file.error("weight_map", "(missing)", "an object",
+                     "a config.json is for --config and --describe of inspect");
+  }
   return count;
 }
 

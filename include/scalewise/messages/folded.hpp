@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -55,8 +56,11 @@ inline CutLine cut_at_layers(std::string_view line) {
   return cut;
 }
 
-/// "0-11", or "3, 7, 9-11".
-inline std::string in_runs(const std::vector<std::string>& numbers) {
+/// "0-11", or "3, 7, 9-11": in the order of numbers, whatever that of the lines.
+inline std::string in_runs(std::vector<std::string> numbers) {
+  std::sort(numbers.begin(), numbers.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
   const auto follows = [](const std::string& next, const std::string& number) {
     return next.size() < 10 && number.size() < 10 && std::stol(next) == std::stol(number) + 1;
   };
