@@ -99,6 +99,21 @@ def main():
             print(run.stderr[:2000])
             failed.append("C++17")
 
+        # Of each door one error, as its first: a NaN would be a pass.
+        doors = [h for h in headers if h.count("/") == 1]
+        for flags, refused in ((["-ffast-math"], True), (["-Ofast", "-fno-finite-math-only"], False)):
+            for door in doors:
+                old.write_text(f'#include "{door}"\n', encoding="utf-8")
+                run = subprocess.run([compiler, *flags, "-E", standard, *folders, str(old)],
+                                     capture_output=True, text=True, check=False)
+                if ("-fno-finite-math-only" in run.stderr) != refused:
+                    print(f"{door} with {flags}: {run.stderr[:500]}")
+                    failed.append("fast math")
+        print(f"fast math: {len(doors)} doors, {'FAILED' if 'fast math' in failed else 'passed'}")
+
+        # GCC 12 under this flag takes no comparison of addresses for a constant expression.
+        check("undefined behaviour", [compiler, "-fsanitize=undefined", "-fsyntax-only"], ["scalewise/names.hpp"])
+
         clang = shutil.which("clang++") or shutil.which("clang++-14")
         probe = pathlib.Path(work) / "probe.cpp"
         probe.write_text("#include <string>\n#include <cmath>\n", encoding="utf-8")

@@ -135,7 +135,7 @@ inline bool needs_base(const Rule& rule) {
 inline bool scales_with_horizon(const Rule& rule) {
   return has_scaling(rule, [](const Scaling& scaling) {
     for (const scaling::Factor& factor : scaling.factors()) {
-      if (factor.symbol == &symbols::iterations) return true;
+      if (factor.is(symbols::iterations)) return true;
     }
     return false;
   });

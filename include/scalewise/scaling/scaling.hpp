@@ -21,17 +21,18 @@ struct Factor {
   int integer = 0;  // for symbols::integer only
   Exponent exponent;
 
-  constexpr bool is_integer() const { return symbol == &symbols::integer; }
-  /// By its text: a symbol that was read from a file is another constant.
+  /// By their texts: a symbol that was read from a file is another constant. GCC's sanitizer of undefined
+  /// behaviour takes no comparison of addresses for a constant expression.
+  constexpr bool is_integer() const { return *symbol->text == *symbols::integer.text; }
   constexpr bool is(const Symbol& other) const {
-    return symbol == &other || std::string_view(symbol->text) == other.text;
+    return std::string_view(symbol->text) == other.text;
   }
   constexpr bool same_symbol(const Factor& other) const {
     return is(*other.symbol) && ratio == other.ratio && integer == other.integer;
   }
   /// True where a product writes this factor left of another.
   constexpr bool before(const Factor& other) const {
-    if (symbol != other.symbol) {
+    if (!is(*other.symbol)) {
       if (symbol->place != other.symbol->place) return symbol->place < other.symbol->place;
       return std::string_view(symbol->text) < other.symbol->text;
     }
@@ -204,7 +205,7 @@ class Scaling {
     for (const scaling::Factor& factor : factors()) {
       if (factor.is_integer()) {
         result.number_ *= numeric::power(factor.integer, factor.exponent);
-      } else if (factor.symbol == &symbols::mlp_ratio) {
+      } else if (factor.is(symbols::mlp_ratio)) {
         result.multiply({&symbols::d_ff, factor.ratio, 0, factor.exponent});
         result.multiply({&symbols::d_model, factor.ratio, 0, -factor.exponent});
       } else {
