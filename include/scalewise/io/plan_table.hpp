@@ -305,6 +305,9 @@ inline Table model_table(const std::vector<Plan>& plans) {
     for (const Residual& one : plan.model.residuals) all.push_back(one.*member);
     return detail::cell_of_all(table, all);
   };
+  // Of a listed model nothing says which rows are at the ends: theirs come on top.
+  const bool listed = !plans.empty() && plans.front().shape.blocks == Blocks::listed;
+  const std::string rest = listed ? " (besides the rows' own)" : "";
   const std::vector<std::pair<std::string, Get>> lines{
       {"attention_scale",
        [&](const Plan& p) {
@@ -313,9 +316,9 @@ inline Table model_table(const std::vector<Plan>& plans) {
        }},
       {"residual_skip", [&](const Plan& p) { return residual(p, &Residual::skip); }},
       {"residual_branch", [&](const Plan& p) { return residual(p, &Residual::branch); }},
-      {"embedding_multiplier",
+      {"embedding_multiplier" + rest,
        [&](const Plan& p) { return detail::cell(table, p.model.embedding_multiplier); }},
-      {"logit_multiplier",
+      {"logit_multiplier" + rest,
        [&](const Plan& p) { return detail::cell(table, p.model.logit_multiplier); }}};
   for (const Plan& plan : plans) table.header.push_back(plan.rule);
   for (const auto& [name, get] : lines) {
