@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/check/band.hpp"
@@ -177,13 +178,28 @@ inline void require_one_rule(const std::vector<Member>& family) {
   if (family.size() < 2) {
     throw InvalidInput("family", std::to_string(family.size()) + " models", "at least two sizes");
   }
+  long before = 0;
   for (const Member& member : family) {
     const std::string name = "plan of " + std::to_string(member.size);
+    if (member.size <= std::exchange(before, member.size))
+      throw InvalidInput(name, "(not the next size)", "one plan of each size, the smallest first");
     check_plan(member.plan, name);
     if (member.plan.reference == Reference::base && member.plan.base != family.front().plan.base) {
       throw InvalidInput(name, "another base", "the base of the other sizes",
                          "its variances are factors on those of its base");
     }
+    const auto require_same = [&](auto Plan::*field, const char* what, const std::string& value) {
+      if (member.plan.*field == family.front().plan.*field) return;
+      throw InvalidInput(name, value, std::string(what) + " of the other sizes",
+                         "is it a file of another experiment?");
+    };
+    require_same(&Plan::rule, "the rule", member.plan.rule);
+    require_same(&Plan::start, "the start", member.plan.start.empty() ? "none" : member.plan.start);
+    require_same(&Plan::parameters, "the parameters", "(others)");
+    require_same(&Plan::constants, "the constants", "(others)");
+    require_same(&Plan::optimizer, "the optimizer", std::string(member.plan.optimizer.name));
+    require_same(&Plan::decay, "the weight decay",
+                 std::string(word(policy::decay_words, member.plan.decay)));
   }
 }
 
@@ -194,8 +210,8 @@ inline void require_one_rule(const std::vector<Member>& family) {
 /// Equation: log(a_last / a_first) / log(size_last / size_first)
 /// Accuracy: exact for what is a power of the size.
 /// Requires: plans of one rule, smallest size first.
-/// Throws:   InvalidInput for fewer than two, for a plan that check_plan() refuses, and for factors on the variances of
-///           different bases, which are no power of the size.
+/// Throws:   InvalidInput for fewer than two, for a plan that check_plan() refuses, for plans of several rules, optimizers
+///           or parameters, and for factors on the variances of different bases, which are no power of the size.
 inline Scales scales_of(const std::vector<Member>& family) {
   detail::require_one_rule(family);
   const Plan& smallest = family.front().plan;
