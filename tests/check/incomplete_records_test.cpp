@@ -61,6 +61,9 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
         std::vector<std::string>{
             "logits, at step 0 and after a step",
             "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step"});
+  const Report later = only([](const Quantity&, long step) { return step > 0; });
+  CHECK(later.verdict == Verdict::inconclusive);
+  CHECK(later.missing == start.missing);
   const Report embedding =
       only([](const Quantity& quantity, long) { return quantity.name == "embedding"; });
   CHECK(embedding.verdict == Verdict::inconclusive);

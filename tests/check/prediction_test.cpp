@@ -427,20 +427,21 @@ TEST_CASE(
     return test::error_message([&] { check::scales_of(other); });
   };
   const Plan& plan = family[1].plan;
-  const auto made = [&](const char* rule, PlanRequest request) {
-    request.model = plan.shape;
-    return make_plan(rule, request);
-  };
   using Catch::Matchers::ContainsSubstring;
   CHECK(refusal(plan) == "no error");
-  CHECK_THAT(refusal(made("gpt2", {})),
+  CHECK_THAT(refusal(make_plan("gpt2", {.model = plan.shape})),
              ContainsSubstring("= gpt2: expected the rule of the other"));
-  CHECK_THAT(refusal(made("maximal-update", {.base = plan.base, .optimizer = sgd})),
+  CHECK_THAT(refusal(make_plan("maximal-update",
+                               {.model = plan.shape, .base = plan.base, .optimizer = sgd})),
              ContainsSubstring("= sgd: expected the optimizer of the other sizes"));
-  CHECK_THAT(refusal(made("maximal-update", {.base = plan.base, .parameters = {{"table", 3}}})),
-             ContainsSubstring("expected the parameters of the other sizes"));
-  CHECK_THAT(refusal(made("maximal-update", {.base = plan.base, .decay = DecayForm::independent})),
-             ContainsSubstring("expected the weight decay of the other sizes"));
+  CHECK_THAT(
+      refusal(make_plan("maximal-update",
+                        {.model = plan.shape, .base = plan.base, .parameters = {{"table", 3}}})),
+      ContainsSubstring("expected the parameters of the other sizes"));
+  CHECK_THAT(
+      refusal(make_plan("maximal-update",
+                        {.model = plan.shape, .base = plan.base, .decay = DecayForm::independent})),
+      ContainsSubstring("expected the weight decay of the other sizes"));
 
   std::vector<check::Member> twice = family;
   twice.insert(twice.begin(), family.front());

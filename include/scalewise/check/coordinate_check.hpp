@@ -242,17 +242,20 @@ class CoordinateCheck {
     report_.diagnosis = seen + causes;
   }
 
-  /// Whether some change that training made to a place of this kind was judged.
+  /// Whether a place of this kind was recorded at initialization, and some change that training made to one was judged.
   template <class Predicate>
-  bool judged_change(const Predicate& is_one) const {
-    return std::any_of(report_.judgements.begin(), report_.judgements.end(),
-                       [&](const Judgement& j) {
-                         return j.expected && j.curve.quantity.signal == Signal::change &&
-                                j.curve.step > 0 && is_one(j.curve.quantity.name);
-                       });
+  bool has_start_and_change(const Predicate& is_one) const {
+    bool start = false, change = false;
+    for (const Judgement& j : report_.judgements) {
+      if (!is_one(j.curve.quantity.name)) continue;
+      start = start || (j.curve.quantity.signal == Signal::value && j.curve.step == 0);
+      change =
+          change || (j.expected && j.curve.quantity.signal == Signal::change && j.curve.step > 0);
+    }
+    return start && change;
   }
 
-  /// Without changes of the logits and of what some block gives (or its hidden layer, or the stream) nothing was checked.
+  /// Without the start and changes of the logits and of what some block gives (or its hidden layer, or the stream) nothing was checked.
   void what_is_missing() {
     if (!prediction_.has_limit()) {
       report_.missing.emplace_back(
@@ -273,10 +276,10 @@ class CoordinateCheck {
              name == architecture::observable("mlp.output") ||
              name == architecture::observable("mlp.stream");
     };
-    if (!judged_change(is_logits)) {
+    if (!has_start_and_change(is_logits)) {
       report_.missing.emplace_back("logits, at step 0 and after a step");
     }
-    if (!judged_change(is_of_block)) {
+    if (!has_start_and_change(is_of_block)) {
       report_.missing.emplace_back(
           by_role ? "the output of a module, under the name of a tensor of it, at step 0 and after "
                     "a step"

@@ -196,7 +196,6 @@ inline void require_one_rule(const std::vector<Member>& family) {
     require_same(&Plan::rule, "the rule", member.plan.rule);
     require_same(&Plan::start, "the start", member.plan.start.empty() ? "none" : member.plan.start);
     require_same(&Plan::parameters, "the parameters", "(others)");
-    require_same(&Plan::constants, "the constants", "(others)");
     require_same(&Plan::optimizer, "the optimizer", std::string(member.plan.optimizer.name));
     require_same(&Plan::decay, "the weight decay",
                  std::string(word(policy::decay_words, member.plan.decay)));
