@@ -227,10 +227,11 @@ Table tensor_table(const TensorFile& content, const std::map<std::string, std::s
   for (const StoredTensor& tensor : content.tensors) {
     const auto found = meaning.find(tensor.name);
     const std::string name = layers ? tensor.name : scalewise::io::name_of_any_layer(tensor.name);
-    std::vector<std::string> row{printable(name), "", tensor.type,
+    std::vector<std::string> row{name, "", tensor.type,
                                  scalewise::messages::sizes_text(tensor.shape),
                                  found == meaning.end() ? "?" : found->second};
     const auto [at, is_first] = rows.emplace(row, table.rows.size());
+    row.front() = scalewise::messages::visible_text(name);
     if (is_first) {
       table.rows.push_back(std::move(row));
       times.push_back(0);

@@ -367,7 +367,8 @@ TEST_CASE("A convolution and its norm, numbered by a Sequential, are no layers",
                         {"stem.1.bias", bias, "o", {n}},
                         {"head.weight", linear, "oi", {10, n}}});
   };
-  CHECK(from_descriptions(model(64), model(16)).sizes[0] == "depth 1 to 1: no names are numbered");
+  CHECK(from_descriptions(model(64), model(16)).sizes[0] ==
+        "depth 1 to 1: no names are numbered from 0 without gaps");
 }
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {

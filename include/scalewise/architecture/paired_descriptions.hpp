@@ -129,7 +129,8 @@ class PairedDescriptions {
     }
     if (names.empty()) depth = is_given ? given : SideSizes{1, 1};
     depth_ = depth;
-    depth_reason_ = names.empty() ? "no names are numbered" : "numbered under " + names;
+    depth_reason_ =
+        names.empty() ? "no names are numbered from 0 without gaps" : "numbered under " + names;
   }
 
   // ---- the base's tensors ---------------------------------------------------------------------

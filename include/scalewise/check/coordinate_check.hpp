@@ -227,7 +227,10 @@ class CoordinateCheck {
     const std::string seen = finding(first_failure());
     if (all.empty() || all.front().worse > -likelier) {
       report_.cause = Cause::unknown;
-      report_.diagnosis = seen + "no single part of the rule explains it";
+      // Of a list of tensors, activations and gradients are no evidence for or against a part.
+      report_.diagnosis =
+          seen + (prediction_.roles() == nullptr ? "no single part of the rule explains it"
+                                                 : "no part of the rule could be named");
       return;
     }
     report_.cause = Cause::mistake;
