@@ -194,8 +194,9 @@ TEST_CASE("What is wrong in records with commas is named with line and column") 
        "run.csv line 2 (no newline at its end): expected whole lines (hint: was the program "
        "stopped "
        "while it wrote?)"},
-      {header + line + "64,1\n", "run.csv line 3 = 2 cells: expected 8 of them, as in line 1"},
-      {header + line + "\n64\n", "run.csv line 4 = 1 cell: expected 8 of them, as in line 1"},
+      {header + line + "64,1\n",
+       "run.csv line 3 = 2 cells: expected 8 of them, one of each column"},
+      {header + line + "\n64\n", "run.csv line 4 = 1 cell: expected 8 of them, one of each column"},
       {header + "64,1,0,value,\"x,1,2,3\n",
        "run.csv line 2 (a quote that does not end): expected a quote at the end of the cell"},
       {header + line + line,
@@ -211,6 +212,14 @@ TEST_CASE("What is wrong in records with commas is named with line and column") 
        "run.csv line 3, name = caf?: expected a name in UTF-8 without control characters"},
   };
   for (const Case& c : cases) CHECK(refusal(c.text) == c.message);
+  CHECK(refusal("\n\r\n" + header + "\n" + line) == "no error");
+  CHECK_THAT(refusal("\n\n"), Catch::Matchers::ContainsSubstring("line with the names of"));
+  for (const char* sum : {"inf", "nan", "-nan", "NaN", "-nan(ind)", "Infinity", "-inf"}) {
+    INFO(sum);  // of printf with glibc and MSVC, of std::cout, Java and Python
+    CHECK(refusal(header + "64,1,0,value,x," + sum + "," + sum + ",3\n") == "no error");
+  }
+  CHECK_THAT(refusal(header + "64,1,0,value,x,nanometre,1,3\n"),
+             Catch::Matchers::ContainsSubstring("expected a number"));
 
   // Those that JSON has as well, in its words.
   using Catch::Matchers::StartsWith;

@@ -50,6 +50,14 @@ TEST_CASE(
   CHECK(table.rows[4].rate == 1);
 }
 
+TEST_CASE("A table with other separators than commas is told so") {
+  for (const std::string cell : {";", "\t"}) {
+    CHECK_THAT(
+        table_refused("rate" + cell + "loss" + cell + "width\n1" + cell + "2" + cell + "8\n"),
+        Catch::Matchers::ContainsSubstring("(hint: cells are separated by commas)"));
+  }
+}
+
 TEST_CASE("A table in JSON lines, with the numbers that Python writes") {
   const std::string text =
       "{\"arm\": \"NaN\", \"depth\": 2, \"width\": 8, \"lr\": 0.1, \"loss\": NaN}\n"

@@ -39,7 +39,6 @@ class RecordCsv {
   ///           given twice, or a last line without its end.
   RecordCsv(std::string path, std::string_view text) : path_(std::move(path)) {
     text = scalewise::detail::after_mark(text);
-    if (text.empty()) refuse("(empty)", "a line with the names of the columns", all_columns());
     for (; !text.empty(); ++line_) {
       const std::size_t end = text.find('\n');
       if (end == std::string_view::npos) {
@@ -47,13 +46,17 @@ class RecordCsv {
       }
       std::string_view line = text.substr(0, end);
       if (line.ends_with('\r')) line.remove_suffix(1);
-      if (line_ == 1) {
-        read_columns(io::csv_cells(line, place()));
-      } else if (!line.empty()) {
-        add(io::csv_cells(line, place()));
+      if (!line.empty()) {
+        const std::vector<std::string> cells = io::csv_cells(line, place());
+        if (order_.empty()) {
+          read_columns(cells);
+        } else {
+          add(cells);
+        }
       }
       text.remove_prefix(end + 1);
     }
+    if (order_.empty()) refuse("(empty)", "a line with the names of the columns", all_columns());
   }
 
   const std::map<Run, PlacedRecords>& runs() const { return runs_; }
@@ -116,7 +119,7 @@ class RecordCsv {
   };
 
   static double sum(const std::string& text, const std::string& place) {
-    if (text == "inf" || text == "nan" || text == "-nan") return HUGE_VAL;  // as C prints them
+    if (io::says_not_finite(text)) return HUGE_VAL;
     const double value = CsvCell(text, place, false).read().number();
     if (!(value >= 0)) throw InvalidInput(place, text, "a sum of absolute values");
     return value;
@@ -125,7 +128,7 @@ class RecordCsv {
   void add(const std::vector<std::string>& all) {
     if (all.size() != columns.size()) {
       refuse(std::to_string(all.size()) + (all.size() == 1 ? " cell" : " cells"),
-             std::to_string(columns.size()) + " of them, as in line 1");
+             std::to_string(columns.size()) + " of them, one of each column");
     }
     std::array<std::string, columns.size()> cell;
     for (std::size_t i = 0; i < all.size(); ++i) cell.at(order_[i]) = all[i];

@@ -157,13 +157,9 @@ inline double table_number(std::string text) {
 }
 
 /// Whether a cell says that a run diverged.
-inline bool says_diverged(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
-  return text == "nan" || text == "inf" || text == "infinity" || text == "null" ||
-         text == "diverged";
+inline bool says_diverged(const std::string& cell) {
+  const std::string text = io::in_lower_case(cell);
+  return io::says_not_finite(cell) || text == "null" || text == "diverged";
 }
 
 /// Finds the columns of a table and reads the runs.
@@ -197,7 +193,9 @@ class SweepReader {
     for (const std::string& other : text_.names()) {
       known += (known.empty() ? "" : ", ") + messages::printable(other);
     }
-    const std::string alike = messages::did_you_mean(name, text_.names());
+    std::string alike = messages::did_you_mean(name, text_.names());
+    if (text_.names().size() == 1 && known.find_first_of("; ") != known.npos)
+      alike = "cells are separated by commas";
     throw InvalidInput(text_.path(), "(no column " + messages::printable(name) + ")",
                        "one of its columns: " + known, alike.empty() ? hint : alike);
   }

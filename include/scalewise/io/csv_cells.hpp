@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -10,6 +11,21 @@
 #include "scalewise/messages/error.hpp"
 
 namespace scalewise::io {
+
+/// A text with the letters of ASCII in lower case.
+inline std::string in_lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+/// Whether a cell is what programs print for a number that is not finite: "inf", "-nan", "NaN", "-nan(ind)".
+inline bool says_not_finite(const std::string& cell) {
+  std::string text = in_lower_case(cell.substr(0, cell.find('(')));
+  if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
+  return text == "nan" || text == "inf" || text == "infinity";
+}
 
 /// The cells of a line with commas. One in quotes may have commas, and quotes that are doubled.
 /// Throws:   InvalidInput, naming `place`, for a quote that does not end.
