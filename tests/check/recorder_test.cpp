@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 
 using namespace scalewise::check;
 
@@ -60,6 +61,14 @@ TEST_CASE("The same activation has the same moments at every step, to the last b
     INFO(count);
     CHECK(steps.at(0).at({64, 7}) == steps.at(1).at({64, 7}));
   }
+}
+
+TEST_CASE("A step before initialization is refused") {
+  Recorder recorder({64, 7});
+  const std::array<float, 2> x{1, 2};
+  CHECK(scalewise::test::error_message([&] {
+          recorder.record("logits", x.data(), x.size(), -1);
+        }) == "step of logits = -1: expected 0 for initialization, k after k updates");
 }
 
 TEST_CASE("Layers of one role are pooled, whatever their number") {

@@ -168,7 +168,7 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
     throw InvalidInput("--format", format, "no --names", "a picture has the names of the plan");
   }
   const TableFormat style = table_format(format);
-  if (style == TableFormat::csv) return render(flat_named_table(named), style);
+  if (style == TableFormat::csv) return render(flat_table(named), style);
   const Table table = named_table(named, layers);
   if (style != TableFormat::text) return render(table, style);
   return heading(named.plan, columns) + "\n" +

@@ -131,12 +131,10 @@ class CoordinateCheck {
 
  private:
   void judge_all() {
-    std::size_t count = 0;
-    for (const Judgement& j : report_.judgements) {
-      if (j.expected) ++count;
-    }
+    const auto count = std::count_if(report_.judgements.begin(), report_.judgements.end(),
+                                     [](const Judgement& j) { return j.expected.has_value(); });
     report_.error_rate = criteria_.error_rate;
-    report_.thresholds = thresholds_of(criteria_, count);
+    report_.thresholds = thresholds_of(criteria_, static_cast<std::size_t>(count));
     for (Judgement& j : report_.judgements) judge(j, criteria_, report_.thresholds);
   }
 
@@ -227,10 +225,7 @@ class CoordinateCheck {
     const std::string seen = finding(first_failure());
     if (all.empty() || all.front().worse > -likelier) {
       report_.cause = Cause::unknown;
-      // Of a list of tensors, activations and gradients are no evidence for or against a part.
-      report_.diagnosis =
-          seen + (prediction_.roles() == nullptr ? "no single part of the rule explains it"
-                                                 : "no part of the rule could be named");
+      report_.diagnosis = seen + "no single part of the rule could be named";
       return;
     }
     report_.cause = Cause::mistake;
@@ -250,10 +245,10 @@ class CoordinateCheck {
   bool has_start_and_change(const Predicate& is_one) const {
     bool start = false, change = false;
     for (const Judgement& j : report_.judgements) {
-      if (!is_one(j.curve.quantity.name)) continue;
-      start = start || (j.curve.quantity.signal == Signal::value && j.curve.step == 0);
-      change =
-          change || (j.expected && j.curve.quantity.signal == Signal::change && j.curve.step > 0);
+      const Quantity& q = j.curve.quantity;
+      if (!is_one(q.name)) continue;
+      start = start || (q.signal == Signal::value && j.curve.step == 0);
+      change = change || (j.expected && q.signal == Signal::change && j.curve.step > 0);
     }
     return start && change;
   }

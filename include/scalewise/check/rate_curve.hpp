@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/number_text.hpp"
 
 namespace scalewise::check {
 
@@ -76,8 +77,8 @@ inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
     RateCurve& curve = sorted.try_emplace(run.size, RateCurve{run.size}).first->second;
     if (!curve.losses[run.seed].emplace(run.octave, loss).second) {
       throw InvalidInput("seed", std::to_string(run.seed),
-                         "one run at size " + std::to_string(run.size) + " and octave " +
-                             std::to_string(run.octave));
+                         "one run at size " + std::to_string(run.size) + " and rate " +
+                             numeric::number_text(std::exp2(run.octave)));
     }
   }
   std::vector<RateCurve> curves;

@@ -9,6 +9,7 @@
 
 #include "scalewise/check/moments.hpp"
 #include "scalewise/check/quantity.hpp"
+#include "scalewise/messages/error.hpp"
 
 namespace scalewise::check {
 
@@ -30,7 +31,12 @@ class Records {
   using Runs = std::map<Run, Moments>;
   using Steps = std::map<long, Runs>;
 
+  /// Throws:   InvalidInput for a step below 0.
   void add(const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+    if (step < 0) {
+      throw InvalidInput("step of " + messages::printable(quantity.name), std::to_string(step),
+                         "0 for initialization, k after k updates");
+    }
     all_[quantity][step][run] += moments;
   }
 

@@ -65,7 +65,7 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
 }
 
 /// The same for programs: each part of each tensor, with all digits, in the columns of flat_table().
-inline Table flat_named_table(const dialect::NamedPlan& named) {
+inline Table flat_table(const dialect::NamedPlan& named) {
   Table table{{}, {"tensor", "stored_as"}, {}};
   for (const auto& [column, text] : detail::flat_row("", {})) table.header.push_back(column);
   const auto entries = dialect::entries_by_name(named.plan);

@@ -179,9 +179,8 @@ inline void condense(std::vector<TableRow>& rows) {
 
 inline void fill(Table& table, const std::vector<TableRow>& rows) {
   for (const TableRow& row : rows) {
-    std::vector<std::string> line{row.label};
+    auto& line = table.rows.emplace_back(1, row.label);
     line.insert(line.end(), row.cells.begin(), row.cells.end());
-    table.rows.push_back(std::move(line));
   }
 }
 
@@ -305,7 +304,6 @@ inline Table model_table(const std::vector<Plan>& plans) {
     for (const Residual& one : plan.model.residuals) all.push_back(one.*member);
     return detail::cell_of_all(table, all);
   };
-  // Of a listed model nothing says which rows are at the ends: theirs come on top.
   const bool listed = !plans.empty() && plans.front().shape.blocks == Blocks::listed;
   const std::string rest = listed ? " (besides the rows' own)" : "";
   const std::vector<std::pair<std::string, Get>> lines{
@@ -316,15 +314,14 @@ inline Table model_table(const std::vector<Plan>& plans) {
        }},
       {"residual_skip", [&](const Plan& p) { return residual(p, &Residual::skip); }},
       {"residual_branch", [&](const Plan& p) { return residual(p, &Residual::branch); }},
-      {"embedding_multiplier" + rest,
+      {"embedding_multiplier",
        [&](const Plan& p) { return detail::cell(table, p.model.embedding_multiplier); }},
-      {"logit_multiplier" + rest,
+      {"logit_multiplier",
        [&](const Plan& p) { return detail::cell(table, p.model.logit_multiplier); }}};
   for (const Plan& plan : plans) table.header.push_back(plan.rule);
   for (const auto& [name, get] : lines) {
-    std::vector<std::string> row{name};
+    auto& row = table.rows.emplace_back(1, name + (name.ends_with("_multiplier") ? rest : ""));
     for (const Plan& plan : plans) row.push_back(get(plan));
-    table.rows.push_back(std::move(row));
   }
   if (plans.size() == 1 && plans.front().model.code) {
     detail::add_code_columns(table, plans.front());

@@ -123,14 +123,14 @@ class StartsAs : public Matcher<StartsAs> {
     const double variance = deviation_ * deviation_ * unit.variance;
     const double mean_error = z_ * std::sqrt(variance / count);
     if (std::abs(sum / count) > mean_error) {
-      return fmt::format("mean {:.6g}, which is {:.6g} ± {:.2g} by chance", mean_ + sum / count,
-                         mean_, mean_error);
+      return fmt::format("mean {:.6g}, expected {:.6g} ± {:.2g}", mean_ + sum / count, mean_,
+                         mean_error);
     }
     const double degrees = 2 * count / (unit.kurtosis - 1);
     const double center = 1 - 2 / (9 * degrees), width = z_ * std::sqrt(2 / (9 * degrees));
     const double root = std::cbrt(squares / count / variance);
     if (root < center - width || root > center + width) {
-      return fmt::format("variance {:.6g}, which is {:.6g} to {:.6g} by chance", squares / count,
+      return fmt::format("variance {:.6g}, expected {:.6g} to {:.6g}", squares / count,
                          variance * cube(std::fmax(0, center - width)),
                          variance * cube(center + width));
     }
