@@ -143,7 +143,10 @@ TEST_CASE("An index names files of its own folder only", "[safetensors]") {
 
 TEST_CASE("An index of safetensors has its form", "[safetensors]") {
   const std::string index = "model.safetensors.index.json: ";
-  CHECK(refusal_of_index("{}") == index + "weight_map (missing): expected an object");
+  CHECK(refusal_of_index("{}") ==
+        index +
+            "weight_map (missing): expected an object (hint: a config.json is for --config and "
+            "--describe of inspect)");
   CHECK(refusal_of_index(R"({"weight_map":[]})") ==
         index + "weight_map (an array): expected one object");
   CHECK(refusal_of_index(R"({"weight_map":3})") == index + "weight_map = 3: expected one object");
