@@ -342,22 +342,20 @@ TEST_CASE("What would not be read is not appended") {
   const std::string path = in(folder, "shared");
   append_records(path, some(64, 1));
   const std::string before = files::read_file(path, 1 << 20);
-  const auto message = [&](long step, Run run, Moments moments) {
+  const auto message = [&](Run run, Moments moments) {
     Records records;
-    records.add({Signal::value, "x"}, step, run, moments);
+    records.add({Signal::value, "x"}, 0, run, moments);
     const std::string told = test::error_message([&] { append_records(path, records); });
     CHECK(files::read_file(path, 1 << 20) == before);
     return told;
   };
-  CHECK_THAT(message(-1, {128, 3}, {1, 1, 1}),
-             ContainsSubstring("records line 1.records[0].step = -1: expected"));
-  CHECK_THAT(message(0, {0, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = 0: expected"));
-  CHECK_THAT(message(0, {-4, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = -4: expected"));
-  CHECK_THAT(message(0, {128, 3}, {1, 2, 1}),
+  CHECK_THAT(message({0, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = 0: expected"));
+  CHECK_THAT(message({-4, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = -4: expected"));
+  CHECK_THAT(message({128, 3}, {1, 2, 1}),
              ContainsSubstring("sum_abs 1, sum_squares 2, count 1: expected"));
-  CHECK_THAT(message(0, {128, 3}, {1, 1, 0}), ContainsSubstring("a count of at least 1"));
-  CHECK_THAT(message(0, {128, 3}, {-1, 1, 1}), ContainsSubstring("sum_abs (negative)"));
-  CHECK_THAT(message(0, {1L << 62, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = "));
+  CHECK_THAT(message({128, 3}, {1, 1, 0}), ContainsSubstring("a count of at least 1"));
+  CHECK_THAT(message({128, 3}, {-1, 1, 1}), ContainsSubstring("sum_abs (negative)"));
+  CHECK_THAT(message({1L << 62, 3}, {1, 1, 1}), ContainsSubstring("line 1.size = "));
   append_records(in(folder, "other"), some(128, HUGE_VAL));  // diverged, which can be read
   CHECK(read_records(in(folder, "other")).runs.size() == 1);
   CHECK(read_records(path).records == some(64, 1));
