@@ -227,7 +227,8 @@ linear mlp.c_proj F n +qkv_bias
 )",
       TablePart::layer_norm_end}},
     {"nemotron",
-     {TablePart::rotary, "skip kv_channels", TablePart::stem, TablePart::layer_norms_before, TablePart::attention, R"(
+     {TablePart::rotary, "skip kv_channels", TablePart::stem, TablePart::layer_norms_before,
+      TablePart::attention, R"(
 linear mlp.up_proj n F +mlp_bias
 linear mlp.down_proj F n +mlp_bias
 )",

@@ -124,9 +124,9 @@ inline std::vector<architecture::RoleOverride> roles_of_config(
     const nlohmann::json& config, const std::string& name = "config.json") {
   ConfigDescription target = describe_config(config, name);
   const ConfigDescription wider = describe_config(config, name, {2 * target.shape.d_model, 0});
-  const DescribedModel model = detail::DescriptionReader(target.model, wider.model, target.roles,
-                                                         target.shape, wider.shape)
-                                   .read(false);
+  const DescribedModel model =
+      detail::DescriptionReader(target.model, wider.model, target.roles, target.shape, wider.shape)
+          .read(false);
   for (const Extra& tensor : model.tensors) {
     const Role role = role_of(tensor.group);
     if (architecture::is_of_experts(tensor.group)) {
