@@ -208,7 +208,7 @@ def _memory_problems(pairs: Sequence[Tuple[Dict[str, Any], torch.Tensor]]) -> Li
     meta = [tensor["name"] for tensor, parameter in pairs if parameter.device.type == "meta"]
     if meta:
         return [f"{meta[0]}{f' and {len(meta) - 1} more' if len(meta) > 1 else ''} on the meta device: has no memory: call "
-                "model.to_empty(device=...) first, then apply"]
+                "model.to_empty(device=...) first, tie again what is tied, then apply"]
     problems = []
     for tensor, parameter in pairs:
         name = tensor["name"]

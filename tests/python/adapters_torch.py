@@ -216,7 +216,7 @@ class Memory(unittest.TestCase):
         for call in (lambda: scalewise.apply(meta, PLAIN), lambda: scalewise.Recorder(model, PLAIN, optimizer)):
             message = message_of(call)
             self.assertRegex(message, r"\Atransformer\.wte\.weight and 2\d more on the meta device: has no "
-                             r"memory: call model\.to_empty\(device=\.\.\.\) first, then apply\Z")
+                             r"memory: call model\.to_empty\(device=\.\.\.\) first, tie again what is tied, then apply\Z")
         groups = scalewise.param_groups(meta, PLAIN, lr=0.1)  # which need none
         scalewise.check_optimizer(torch.optim.AdamW(groups), meta, PLAIN, lr=0.1)
 
