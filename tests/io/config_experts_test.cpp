@@ -168,6 +168,10 @@ TEST_CASE("A number of experts that no base can have is refused") {
         "base experts = 6: expected a multiple of 4 (hint: a token activates the same share of "
         "them, 2 of 8)");
   CHECK_THAT(message("mixtral-8x7b", -4), ContainsSubstring("base experts = -4: expected a posit"));
+  json more = mixture_config("mixtral-8x7b");
+  more["num_experts_per_tok"] = 9;
+  CHECK_THAT(test::error_message([&] { static_cast<void>(io::describe_config(more)); }),
+             ContainsSubstring("num_experts_per_tok = 9: expected at most the 8 experts"));
   CHECK(message("gemma-2-2b", 4) == "base experts = 4: expected none: the model has no experts");
   Shape shape = preset_shape("llama-3-8b");
   const auto of_shape = [&](long experts) {

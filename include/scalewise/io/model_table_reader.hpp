@@ -279,7 +279,11 @@ class ModelTableReader {
     description_.shape.depth = size_of(depth_);
     if (symbols_.contains("C")) description_.shape.head_dim = size_of("C");
     for (const char* key : {"num_experts_per_tok", "experts_per_token"}) {
-      if (config_.has(key)) description_.shape.experts_per_token = config_.size(key);
+      if (!config_.has(key)) continue;
+      description_.shape.experts_per_token = config_.size(key);
+      const long experts = symbols_.contains(experts_symbol) ? target_of(experts_symbol) : 0;
+      if (experts > 0 && config_.size(key) > experts)
+        throw config_.error(key, "at most the " + std::to_string(experts) + " experts");
     }
     if (base_.experts != 0) {
       const bool has = symbols_.contains(experts_symbol);
