@@ -158,7 +158,7 @@ inline double table_number(std::string text) {
 
 /// Whether a cell says that a run diverged.
 inline bool says_diverged(const std::string& cell) {
-  const std::string text = io::in_lower_case(cell);
+  const std::string text = messages::in_lower_case(cell);
   return io::says_not_finite(cell) || text == "null" || text == "diverged";
 }
 

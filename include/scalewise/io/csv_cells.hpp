@@ -2,27 +2,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "scalewise/messages/error.hpp"
+#include "scalewise/messages/utf8.hpp"
 
 namespace scalewise::io {
 
-/// A text with the letters of ASCII in lower case.
-inline std::string in_lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
-
 /// Whether a cell is what programs print for a number that is not finite: "inf", "-nan", "NaN", "-nan(ind)".
 inline bool says_not_finite(const std::string& cell) {
-  std::string text = in_lower_case(cell.substr(0, cell.find('(')));
+  std::string text = messages::in_lower_case(cell.substr(0, cell.find('(')));
   if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
   return text == "nan" || text == "inf" || text == "infinity";
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "scalewise/messages/utf8.hpp"
+
 namespace scalewise::messages {
 
 /// Finds the closest of several candidates to a word, for "did you mean": the first that starts with
@@ -36,13 +38,7 @@ class Nearest {
   static constexpr std::size_t longest = 64;
 
   /// The beginning of a text, in lower case.
-  static std::string lower(std::string_view text) {
-    std::string low(text.substr(0, longest));
-    for (char& c : low) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    }
-    return low;
-  }
+  static std::string lower(std::string_view text) { return in_lower_case(text.substr(0, longest)); }
 
   /// More than counts as alike where the lengths alone say so: most candidates.
   std::size_t edits(const std::string& candidate) const {

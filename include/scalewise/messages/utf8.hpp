@@ -49,6 +49,15 @@ inline bool is_visible(std::uint32_t code) {
            among(0xE0000U, 0xE0FFFU));
 }
 
+/// A text with the letters of ASCII in lower case.
+inline std::string in_lower_case(std::string_view text) {
+  std::string low(text);
+  for (char& c : low) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return low;
+}
+
 /// Whether a text is UTF-8 throughout.
 inline bool is_utf8(std::string_view text) {
   while (!text.empty() && utf8_length(text) > 0) text.remove_prefix(utf8_length(text));
