@@ -47,8 +47,7 @@ class Option {
   Option& words(std::vector<std::string> words) { return words_ = std::move(words), *this; }
   Option& names(Id id) { return id_ = std::move(id), *this; }
 
-  /// Of lists: each number is larger than the one before, and there are `count` at least; each time that the option is
-  /// given it adds an item.
+  /// The numbers of a list, `count` at least, have to increase; a repeated option adds an item each time that it is given.
   Option& increasing(std::size_t count = 1) { return increasing_ = true, count_ = count, *this; }
   Option& repeated() { return repeated_ = true, *this; }
 

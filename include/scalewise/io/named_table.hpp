@@ -64,7 +64,8 @@ inline Table named_table(const dialect::NamedPlan& named, bool layers) {
   return table;
 }
 
-/// The same for programs: each part of each tensor, with all digits, in the columns of flat_table().
+/// A plan by the tensors of a code base, for programs: a row per part of each, with all digits, in the columns of
+/// flat_table() of plans.
 inline Table flat_table(const dialect::NamedPlan& named) {
   Table table{{}, {"tensor", "stored_as"}, {}};
   for (const auto& [column, text] : detail::flat_row("", {})) table.header.push_back(column);
