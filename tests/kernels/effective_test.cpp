@@ -141,6 +141,36 @@ TEST_CASE(
              ContainsSubstring("inputs of the memory = 1: expected 2"));
 }
 
+TEST_CASE("Moments of the vertex keep their digits where activations are steps") {
+  for (const Function f : {Function::erf, Function::gelu, Function::relu}) {
+    for (const double c_w : {30.0, 100.0, 1e4}) {
+      EffectiveScales scales;
+      scales.mlp_up.variance = c_w;
+      const Eigen::Vector3d k = mlp_block_vertex(stem_vertex({2, 0.999, 1}), scales, f, 4).kernel -
+                                Eigen::Vector3d(2, 0.999, 1);
+      CHECK_THAT(k(0), WithinRel(dual(f, c_w, c_w, c_w).value, 1e-9));
+      CHECK_THAT(k(1), WithinRel(dual(f, c_w, c_w, c_w * 0.999 / std::sqrt(2)).value, 1e-9));
+    }
+  }
+}
+
+TEST_CASE("Constants that no network has are refused") {
+  const Kernel k = random_kernel({2}, 3);
+  EffectiveScales scales = some_scales();
+  scales.query.variance = -1;
+  CHECK_THAT(error_message([&] { attention_block(k, scales, true); }),
+             ContainsSubstring("C of query = -1"));
+  scales = some_scales();
+  scales.mlp_down.rate = std::nan("");
+  CHECK_THAT(error_message([&] { mlp_block(k, scales, Function::relu); }),
+             ContainsSubstring("Λ of mlp_down = nan"));
+  CHECK_THAT(error_message([&] { EffectiveHead{}(k, scales); }), ContainsSubstring("mlp_down"));
+  CHECK_THAT(error_message([] {
+               mlp_block_vertex(stem_vertex({1, 2, 1}), {}, Function::relu, 4);
+             }),
+             ContainsSubstring("covariance = 2"));
+}
+
 TEST_CASE("Moments of the vertex have closed forms") {
   const Eigen::Vector3d k(1.3, -0.4, 0.8);
   // Wick's theorem for the identity.

@@ -153,6 +153,11 @@ TEST_CASE("a pair alone has the kernels of its block") {
   SECTION("flattened, of which the diagonal is all that attention has to compute") {
     layers.emplace_back(Flatten{.padded_length = 5});
   }
+  SECTION("flattened after an average of all tokens, which needs them all") {
+    layers.emplace_back(LocalAveragePool{});
+    layers.emplace_back(GlobalAveragePool{});
+    layers.emplace_back(Flatten{.padded_length = 1});
+  }
   SECTION("flattened behind residual attention") {
     layers.emplace_back(ResidualAttention{{Encodings::Geometry::string, 0.6, 1, 2}});
     layers.emplace_back(Flatten{.padded_length = 5});
@@ -257,6 +262,8 @@ TEST_CASE("bad kernels are refused") {
                ContainsSubstring("mask"));
     CHECK_THAT(error_message([] { dual(Function::relu, 1, 1, 2); }),
                ContainsSubstring("covariance"));
+    CHECK_THAT(error_message([] { dual(Function::erf, 1, 1e160, 0); }),
+               ContainsSubstring("variance = 1e+160: expected at most 1e150"));
   }
 }
 

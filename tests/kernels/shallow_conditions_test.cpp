@@ -52,6 +52,9 @@ TEST_CASE("The eigenvalue of the convergence theorem and its bounds are NumPy's"
   CHECK_THAT(found.least_attention, WithinRel(0.3400568736568437, 1e-13));
   CHECK_THAT(found.alpha_squared(s), WithinRel(0.001277293657413225 / 4, 1e-11));
   CHECK_THROWS_AS(shallow_eigenvalue(three_inputs(), s, MatrixXd::Zero(2, 2)), InvalidInput);
+  ShallowScales negative = s;
+  negative.eta_H = -1;
+  CHECK_THROWS_AS(shallow_eigenvalue(three_inputs(), negative, MatrixXd::Zero(3, 3)), InvalidInput);
 }
 
 TEST_CASE("Orthogonal inputs have the eigenvalue of the lemma's lower order") {

@@ -318,7 +318,7 @@ TEST_CASE("Warnings come where they should, and only there") {
   CHECK_THAT(with_scores(6, 1e6), !ContainsSubstring("less certain"));
   CHECK_THAT(with_scores(2, 128),
              ContainsSubstring("? the profile is less certain: a token attends to about") &&
-                 ContainsSubstring("others, and its formulas hold from 50;"));
+                 ContainsSubstring("tokens, and its formulas hold from 50;"));
   CHECK_THAT(with_scores(2, 128), !ContainsSubstring("too large"));
 
   const Layers layers = depth_layers(DepthMethod::vanilla, pre, 12);

@@ -34,7 +34,9 @@ propagation::Data batch_statistics(const nn::Batch<Scalar>& batch) {
       }
     }
   }
-  const double pairs = static_cast<double>(rows) * static_cast<double>(tokens - 1) / 2;
+  // A token alone has no pairs, and none that are the same.
+  const double pairs =
+      tokens > 1 ? static_cast<double>(rows) * static_cast<double>(tokens - 1) / 2 : 1;
   propagation::Data data;
   data.repeats = same / pairs;
   if (patches) {

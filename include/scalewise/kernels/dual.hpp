@@ -137,11 +137,15 @@ struct Dual {
 ///           c up to rounding: near |c| = √(v1 v2), the derivative of relu and abs 1e-16/sin t, so at
 ///           most 2e-8. Compared with these equations in 400 digits for variances from 1e-300 to
 ///           1e100. A token of variance 0 counts as uncorrelated.
-/// Throws:   InvalidInput for variances that are negative, numbers that are not finite, or a
-///           covariance beyond the variances.
+/// Throws:   InvalidInput for variances that are negative, of erf and gelu above 1e150, numbers that are not finite,
+///           or a covariance beyond the variances.
 inline Dual dual(Function f, double v1, double v2, double c) {
   detail::require_nonnegative(v1, "v1");
   detail::require_nonnegative(v2, "v2");
+  const bool has_products = f == Function::erf || f == Function::gelu;
+  if (has_products && (std::max)(v1, v2) > 1e150) {
+    throw InvalidInput("variance", numeric::number_text((std::max)(v1, v2)), "at most 1e150");
+  }
   if (!(std::abs(c) <= std::sqrt(v1) * std::sqrt(v2) * (1 + 1e-8))) {
     throw InvalidInput("covariance", numeric::number_text(c), "at most the root of v1 v2 in size");
   }

@@ -47,6 +47,26 @@ struct EffectiveBlock {
 
 namespace detail {
 
+/// Throws:   InvalidInput for constants that are negative or not finite.
+inline void require_scales(const EffectiveScales& s) {
+  const auto require = [](const GroupScale& scale, const std::string& group) {
+    require_nonnegative(scale.variance, "C of " + group);
+    require_nonnegative(scale.rate, "Λ of " + group);
+  };
+  require(s.patch_embedding, "patch_embedding");
+  require(s.token_embedding, "token_embedding");
+  require(s.position_embedding, "position_embedding");
+  require(s.class_token, "class_token");
+  require(s.query, "query");
+  require(s.key, "key");
+  require(s.value, "value");
+  require(s.attention_output, "attention_output");
+  require(s.mlp_up, "mlp_up");
+  require(s.mlp_down, "mlp_down");
+  require(s.head, "head");
+  require_nonnegative(s.head_bias_rate, "Λ of head_bias");
+}
+
 /// C G⁰ and Λ G⁰ of the inputs alone.
 inline Kernel embedded(Kernel raw, const GroupScale& input) {
   raw.ntk = input.rate * raw.nngp;
@@ -96,6 +116,7 @@ inline Kernel with_positions(Kernel kernel, const GroupScale& position) {
 /// Differs:  (1.8) gives no variance of a class token; its C_class and Λ_class are those of a position.
 inline Kernel vision_stem(const std::vector<Matrix<>>& images, const EffectiveScales& scales,
                           bool class_token = false) {
+  detail::require_scales(scales);
   const Kernel patches = detail::embedded(stacked_input_kernel(images), scales.patch_embedding);
   return detail::with_positions(
       class_token ? detail::with_class_token(patches, scales.class_token) : patches,
@@ -125,6 +146,7 @@ inline Kernel class_token_readout(const Kernel& kernel) {
 /// Throws:   InvalidInput for no text or one without tokens.
 inline Kernel language_stem(const std::vector<std::vector<long>>& texts,
                             const EffectiveScales& scales) {
+  detail::require_scales(scales);
   std::vector<Index> lengths;
   std::vector<long> all;
   for (const std::vector<long>& text : texts) {
@@ -211,6 +233,7 @@ inline EffectiveBlock attended(const Kernel& input, const Kernel& norm, const Ke
 /// Differs:  (1.65) prints sample α1 at the second signal, which is that of α2.
 inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales& scales,
                                       bool causal, const QuasiMonteCarlo& sample = {}) {
+  detail::require_scales(scales);
   const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
   return detail::attended(input, norm, norm, scales, causal, sample);
 }
@@ -226,6 +249,7 @@ inline EffectiveBlock attention_block(const Kernel& input, const EffectiveScales
 inline EffectiveBlock cross_attention_block(const Kernel& input, const Kernel& memory,
                                             const EffectiveScales& scales,
                                             const QuasiMonteCarlo& sample = {}) {
+  detail::require_scales(scales);
   if (memory.tokens.inputs() != input.tokens.inputs()) {
     throw InvalidInput("inputs of the memory", std::to_string(memory.tokens.inputs()),
                        std::to_string(input.tokens.inputs()), "one for each of the decoder");
@@ -242,6 +266,7 @@ inline EffectiveBlock cross_attention_block(const Kernel& input, const Kernel& m
 /// Throws:   InvalidInput as check() does.
 inline EffectiveBlock mlp_block(const Kernel& input, const EffectiveScales& scales,
                                 Function activation) {
+  detail::require_scales(scales);
   const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
   const double c_w = scales.mlp_up.variance;
   const double c_x = scales.mlp_down.variance;
@@ -273,6 +298,7 @@ struct EffectiveHead {
   double shrinkage = 1;  // n^-s; 1 for neural-tangent scaling
 
   Kernel operator()(const Kernel& input, const EffectiveScales& scales) const {
+    detail::require_scales(scales);
     detail::require_nonnegative(shrinkage, "shrinkage");
     const Kernel norm = propagate(LayerNorm{scales.epsilon}, input);
     const GroupScale& head = tied ? scales.token_embedding : scales.head;

@@ -65,11 +65,12 @@ inline std::vector<Layer> fused(const std::vector<Layer>& layers) {
 
 /// The last layer that mixes tokens before a flatten layer, which reads the diagonal only: no layer
 /// from here on has to return more. A convolution's diagonal is that of what enters it. The number of layers if there
-/// is none.
+/// is none, or if a pool over all tokens, which reads everything, comes first.
 inline std::size_t last_mixing_layer(const std::vector<Layer>& layers) {
   std::size_t mixing = layers.size();
   for (std::size_t l = 0; l < layers.size(); ++l) {
     if (std::holds_alternative<Flatten>(layers[l])) return mixing;
+    if (std::holds_alternative<GlobalAveragePool>(layers[l])) return layers.size();
     if (std::holds_alternative<SelfAttention>(layers[l]) ||
         std::holds_alternative<ResidualAttention>(layers[l]) ||
         std::holds_alternative<LocalAveragePool>(layers[l])) {

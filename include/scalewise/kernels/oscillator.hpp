@@ -20,6 +20,21 @@ namespace scalewise::kernels::detail {
 /// Source:   Mehler 1866; sinc collocation of Colbert and Miller 1992 for H.
 /// Shapes:   nodes (N), exponents (N), transform (N, N)
 struct Oscillator {
+  /// The nodes that a width and a decay need: N, and the distance between them.
+  struct Nodes {
+    Nodes(double width, double decay) {
+      constexpr double pi = std::numbers::pi;
+      const double strip = (std::min)(analytic(width), std::sqrt(2 * decay));
+      step = pi / (decay / (2 * strip) + strip / 4);
+      size = 2 * std::ceil(std::sqrt(2 * decay) / step) + 1;
+    }
+    /// Functions are analytic up to here.
+    static double analytic(double width) { return std::numbers::pi / (std::max)(width, 1e-3); }
+
+    double step = 0;
+    double size = 0;
+  };
+
   Array nodes;
   Array exponents;  // λ_n, ascending; eigenvectors alternate between even and odd
   Eigen::MatrixXd transform;
@@ -31,13 +46,12 @@ struct Oscillator {
   ///           tail; f_n g_n falls like e^(-2√n π/width).
   Oscillator(double width, double decay) {
     constexpr double pi = std::numbers::pi;
-    const double analytic = pi / (std::max)(width, 1e-3);
-    const double strip = (std::min)(analytic, std::sqrt(2 * decay));
-    const double step = pi / (decay / (2 * strip) + strip / 4);
-    const auto half = static_cast<Index>(std::ceil(std::sqrt(2 * decay) / step));
-    const Index n = 2 * half + 1;
+    const Nodes needed(width, decay);
+    const double step = needed.step;
+    const auto n = static_cast<Index>(needed.size);
+    const Index half = n / 2;
     levels = static_cast<Index>(
-        (std::min)(static_cast<double>(n), 4 + std::ceil(std::pow(decay / (2 * analytic), 2))));
+        (std::min)(needed.size, 4 + std::ceil(std::pow(decay / (2 * Nodes::analytic(width)), 2))));
     nodes = Array::LinSpaced(n, -static_cast<double>(half), static_cast<double>(half)) * step;
     Eigen::MatrixXd h(n, n);
     for (Index k = 0; k < n; ++k) {

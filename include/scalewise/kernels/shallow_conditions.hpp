@@ -87,7 +87,7 @@ struct ShallowEigenvalue {
   double lambda_0 = 0;
   double lower = 0;            // η_V λ_min(ΦΦᵀ)/4
   double upper = 0;            // η_V min ‖φ_k‖²/2
-  double least_attention = 1;  // min ‖β_k‖², at least 1/T
+  double least_attention = 1;  // min ‖β_k‖², of softmax at least 1/T
 
   /// The rate of convergence: the loss falls by 1 - γ α²/2 a step.
   /// Equation: α² >= τ₁² d_m λ₀/4
@@ -108,6 +108,7 @@ struct ShallowEigenvalue {
 /// Differs:  the lemma has η_V/T and η_V T, up to constants that depend on the data.
 inline ShallowEigenvalue shallow_eigenvalue(std::span<const Eigen::MatrixXd> inputs,
                                             const ShallowScales& s, const Eigen::MatrixXd& scores) {
+  detail::require_shallow(s);
   const Eigen::Index features = detail::require_inputs(inputs);
   detail::require_scores(scores, features);
   std::vector<Eigen::MatrixXd> first;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "scalewise/kernels/oscillator.hpp"
@@ -149,30 +150,36 @@ class SoftmaxQuadrature {
       : s_(kernels),
         itself_(&s_.own_left == &s_.own_right),
         basis_(itself_ ? detail::score_basis(s_.own_left)
-                       : detail::score_basis(s_.own_left, s_.own_right, s_.a)),
-        grid_(grid(first_decay())) {
-    for (double decay = first_decay() - 5; !affordable() && decay > 15; decay -= 5) {
-      grid_ = grid(decay);
+                       : detail::score_basis(s_.own_left, s_.own_right, s_.a)) {
+    const Array width = widths();
+    const double widest = width.size() > 0 ? width.maxCoeff() : 0;  // of one token, no direction
+    for (double decay = first_decay(); !grid_ && decay > 15; decay -= 5) {
+      const double nodes = detail::Oscillator::Nodes(widest, decay).size;
+      if (nodes > most_nodes) continue;
+      grid_.emplace(basis_, width, decay);
+      if (grid_->size((std::max)(s_.a.rows(), s_.a.cols())) > most_numbers) grid_.reset();
     }
   }
 
-  /// Whether all that is held at once fits into 512 MiB.
-  bool affordable() const { return grid_.size((std::max)(s_.a.rows(), s_.a.cols())) <= 0x1p26; }
+  /// Whether all that is held at once fits into 512 MiB, and an axis has at most a thousand nodes, whose eigenvectors
+  /// take some seconds.
+  bool affordable() const { return grid_.has_value(); }
 
+  /// Requires: affordable().
   ScoreMoments moments() const {
     const Index rows = s_.a.rows();
     const Index columns = s_.a.cols();
     std::vector<Matrix<>> left;
     for (Index a = 0; a < s_.left_queries(); ++a) {
-      left.push_back(grid_.coefficients(basis_.left, std::sqrt(s_.variance * s_.left_query(a)),
-                                        s_.keys(a, rows)));
+      left.push_back(grid_->coefficients(basis_.left, std::sqrt(s_.variance * s_.left_query(a)),
+                                         s_.keys(a, rows)));
     }
     ScoreMoments m(s_.left_queries(), s_.right_queries());
     Matrix<> right;
     for (Index b = 0; b < s_.right_queries(); ++b) {
       if (!itself_) {
-        right = grid_.coefficients(basis_.right, std::sqrt(s_.variance * s_.right_query(b)),
-                                   s_.keys(b, columns));
+        right = grid_->coefficients(basis_.right, std::sqrt(s_.variance * s_.right_query(b)),
+                                    s_.keys(b, columns));
       }
       const Matrix<>& v = itself_ ? left[static_cast<std::size_t>(b)] : right;
       for (Index a = 0; a < s_.left_queries(); ++a) {
@@ -180,7 +187,7 @@ class SoftmaxQuadrature {
         const double correlation =
             scale > 0 ? std::clamp(s_.query_pair(a, b) / scale, -1.0, 1.0) : 0;
         const Matrix<> u =
-            left[static_cast<std::size_t>(a)] * grid_.weights(correlation).asDiagonal();
+            left[static_cast<std::size_t>(a)] * grid_->weights(correlation).asDiagonal();
         const Matrix<> values = u.topRows(rows) * v.topRows(columns).transpose();
         const Matrix<> products =
             u.bottomRows(u.rows() - rows) * v.bottomRows(v.rows() - columns).transpose();
@@ -198,7 +205,8 @@ class SoftmaxQuadrature {
   // thousand times e^-decay.
   double first_decay() const { return (std::max)(s_.a.rows(), s_.a.cols()) <= 4 ? 34 : 24; }
 
-  detail::SoftmaxGrid grid(double decay) const {
+  /// The largest difference of scores along each direction.
+  Array widths() const {
     double widest_left = 0;
     double widest_right = 0;
     for (Index a = 0; a < s_.left_queries(); ++a)
@@ -207,13 +215,14 @@ class SoftmaxQuadrature {
       widest_right = (std::max)(widest_right, s_.right_query(b));
     const Array left = detail::widths(widest_left, basis_.left, s_.variance);
     const Array right = detail::widths(widest_right, basis_.right, s_.variance);
-    return {basis_, (left.max)(right), decay};
+    return (left.max)(right);
   }
 
+  static constexpr double most_numbers = 0x1p26, most_nodes = 1000;
   const ScoreKernels& s_;
   bool itself_;  // x' is x
   detail::ScoreBasis basis_;
-  detail::SoftmaxGrid grid_;
+  std::optional<detail::SoftmaxGrid> grid_;
 };
 
 }  // namespace scalewise::kernels

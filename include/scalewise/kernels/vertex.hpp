@@ -62,30 +62,42 @@ struct GaussLegendre {
   }
 };
 
-/// E h(u, v) of normals of covariance k = (uu, uv, vv), of h with kinks where u or v is 0.
+/// E h(u, v) of normals of covariance k = (uu, uv, vv), of h with kinks where u or v is 0, or with steps of the width
+/// `step` there: panels halve towards the kink until they are as narrow.
 template <std::size_t size, class F>
-Eigen::Array<double, size, 1> normal_mean(const Eigen::Vector3d& k, const F& h) {
+Eigen::Array<double, size, 1> normal_mean(const Eigen::Vector3d& k, double step, const F& h) {
   using Values = Eigen::Array<double, size, 1>;
   static const GaussLegendre rule(48);
   constexpr double end = 9;  // deviations
-  const auto panels = [&](double kink, const auto& of) -> Values {
+  const auto panel = [&](double from, double to, const auto& of) -> Values {
+    Values sum = Values::Zero();
+    for (Index i = 0; i < rule.points.size(); ++i) {
+      const double z = (from + to + (to - from) * rule.points(i)) / 2;
+      const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+      sum += (to - from) / 2 * rule.weights(i) * density * of(z);
+    }
+    return sum;
+  };
+  const auto panels = [&](double kink, double deviation, const auto& of) -> Values {
     const double middle = std::clamp(kink, -end, end);
     Values sum = Values::Zero();
-    for (const auto& [from, to] : {std::pair{-end, middle}, {middle, end}}) {
-      for (Index i = 0; i < rule.points.size(); ++i) {
-        const double z = (from + to + (to - from) * rule.points(i)) / 2;
-        const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
-        sum += (to - from) / 2 * rule.weights(i) * density * of(z);
+    for (const double far : {-end, end}) {
+      double to = far;
+      while (std::abs(to - middle) * deviation > end * step && step > 0) {
+        const double from = (to + middle) / 2;
+        sum += panel((std::min)(from, to), (std::max)(from, to), of);
+        to = from;
       }
+      sum += panel((std::min)(middle, to), (std::max)(middle, to), of);
     }
     return sum;
   };
   const double root = std::sqrt(k(0));
   const double along = root > 0 ? k(1) / root : 0;
   const double across = std::sqrt((std::max)(0.0, k(2) - along * along));
-  return panels(0, [&](double x) -> Values {
+  return panels(0, (std::max)(root, std::abs(along)), [&](double x) -> Values {
     if (across == 0) return h(root * x, along * x);
-    return panels(-along * x / across,
+    return panels(-along * x / across, across,
                   [&](double z) -> Values { return h(root * x, along * x + across * z); });
   });
 }
@@ -100,7 +112,8 @@ struct PairMoments {
 /// Equation: ∂E f(u)f(v)/∂k_uv = E f'f', and by Stein's lemma ∂/∂k_uu = (E u f'(u)f(v) - k_uv E f'f')/(2 k_uu);
 ///           ∂E f(u)²/∂k_uu = E u f f'/k_uu
 inline PairMoments pair_moments(Function function, const Eigen::Vector3d& k) {
-  const auto means = normal_mean<13>(k, [&](double u, double v) {
+  const bool smooth = function == Function::erf || function == Function::gelu;
+  const auto means = normal_mean<13>(k, smooth ? 3 : 0, [&](double u, double v) {
     const double f = FiniteActivation::value(function, u);
     const double g = FiniteActivation::value(function, v);
     const double df = FiniteActivation::derivative(function, u);
@@ -153,8 +166,15 @@ inline PairVertex stem_vertex(const Eigen::Vector3d& kernel) {
 /// That of the preactivations w of an MLP block, (1.71), from that of the stream.
 /// Equation: kernel = C_W F, vertex = C_W² D V Dᵀ, D = ∂F/∂G of LayerNorm
 /// Source:   the first two steps of (1.71), where the covariance of two means of s s is not left out.
-/// Throws:   InvalidInput for a token without variance.
+/// Throws:   InvalidInput for a token without variance, a covariance beyond the variances, and constants that are
+///           negative or not finite.
 inline PairVertex preactivation_vertex(const PairVertex& stream, const EffectiveScales& scales) {
+  detail::require_scales(scales);
+  const Eigen::Vector3d& g = stream.kernel;
+  if (g(1) * g(1) > g(0) * g(2) * (1 + 1e-8)) {
+    throw InvalidInput("covariance", numeric::number_text(g(1)),
+                       "at most the root of the variances' product in size");
+  }
   const Eigen::Matrix3d d = detail::preactivation_jacobian(stream.kernel, scales);
   const double a = stream.kernel(0) + scales.epsilon;
   const double b = stream.kernel(2) + scales.epsilon;

@@ -14,14 +14,24 @@
 
 namespace scalewise::propagation {
 
+namespace detail {
+
+/// Throws:   InvalidInput for fewer than one, and more than any model has.
+inline void require_outputs(long n) {
+  if (n >= 1 && n <= 1L << 30) return;
+  throw InvalidInput("outputs", std::to_string(n), "a whole number from 1 to 2^30");
+}
+
+}  // namespace detail
+
 /// Mean of the sum of squared probabilities of a softmax over independent normal logits.
 /// Equation: E Σ p² = n ∫ λ φ''(λ) φ(λ)^(n-1) dλ over λ > 0, φ(λ) = E exp(-λ e^z), z of that variance
 /// Source:   derived, from 1/T² = ∫ λ e^(-λT) dλ.
 /// Units:    variance: of a logit. Between 1/n and 1.
 /// Accuracy: relative 1e-6 up to a variance of 25.
-/// Throws:   InvalidInput for fewer than one output or a variance that is negative or above 25.
+/// Throws:   InvalidInput for fewer than one output or more than 2^30, or a variance that is negative or above 25.
 inline double squared_probabilities(long n, double variance) {
-  if (n < 1) throw InvalidInput("outputs", std::to_string(n), "a positive integer");
+  detail::require_outputs(n);
   if (!(variance >= 0 && variance <= 25)) {
     throw InvalidInput("variance of logits", numeric::number_text(variance),
                        "a number from 0 to 25");
@@ -160,10 +170,10 @@ class SharedAverages {
 /// Units:    variance and covariance: of logits. Between 0 and 1.
 /// Accuracy: relative 1e-6 up to a variance of 25: trapezoids in u, ln λ and ln μ, of analytic functions, in 1
 ///           to 60 ms.
-/// Throws:   InvalidInput for fewer than one output, a variance that is negative or above 25, and a
+/// Throws:   InvalidInput for fewer than one output or more than 2^30, a variance that is negative or above 25, and a
 ///           covariance that is no number. One beyond the variance counts as the variance.
 inline double shared_probabilities(long n, double variance, double covariance) {
-  if (n < 1) throw InvalidInput("outputs", std::to_string(n), "a positive integer");
+  detail::require_outputs(n);
   if (!(variance >= 0 && variance <= 25)) {
     throw InvalidInput("variance of logits", numeric::number_text(variance),
                        "a number from 0 to 25");

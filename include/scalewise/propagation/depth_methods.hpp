@@ -55,6 +55,22 @@ struct DepthModel {
 
 namespace detail {
 
+/// Throws:   InvalidInput for what no model has.
+inline void check_depth_model(const DepthModel& m) {
+  const auto positive = [](const char* field, double value) {
+    if (!(value > 0 && std::isfinite(value)))
+      throw InvalidInput(field, numeric::number_text(value), "a positive number");
+  };
+  positive("width", m.width);
+  positive("length", m.length);
+  positive("k", m.k);
+  check_dropout("dropout", m.dropout);
+  if (!(m.input_correlation >= 0 && m.input_correlation <= 1)) {
+    throw InvalidInput("input_correlation", numeric::number_text(m.input_correlation),
+                       "a number from 0 to 1");
+  }
+}
+
 /// Layers of attention and an MLP, one after another; blocks may change in between.
 struct DepthStack {
   Block attention, mlp;
@@ -108,6 +124,9 @@ inline void add_deep_scale_lm(DepthStack& stack, const DepthModel& m, long depth
   rule.dropout = m.dropout;
   rule.input_correlation = m.input_correlation;
   rule.k = m.k;
+  if (!simple && !(m.input_correlation > 0)) {
+    throw InvalidInput("input_correlation", "0", "above 0, as DeepScaleLM divides by it");
+  }
   if (!(rule.branch_power(depth) < 1)) {
     throw InvalidInput("depth", std::to_string(depth), "more layers than k");
   }
@@ -144,7 +163,8 @@ inline void set_admin_skips(Layers& layers, const DepthModel& m) {
 ///           deep_norm √(2N), 1/(8N); skip_init 1, 0; admin 1 + Σ of the block variances before, 1;
 ///           deep_scale_lm 1 - k/N, k/N with weights of its own
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), Tables 3 and 11 and the methods' papers.
-/// Throws:   InvalidInput for a depth of zero, or up to k of DeepScaleLM, or where the method's placement is another.
+/// Throws:   InvalidInput for a depth of zero, or up to k of DeepScaleLM, where the method's placement is another, and
+///           for what no model has.
 /// Differs:  gains on both matrices of a branch are written as one β². ADMIN measures block variances
 ///           on a batch; here they are predicted.
 inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) {
@@ -153,6 +173,7 @@ inline Layers depth_layers(DepthMethod method, const DepthModel& m, long depth) 
     throw InvalidInput("depth", std::to_string(depth),
                        "a whole number from 1 to " + std::to_string(most));
   }
+  detail::check_depth_model(m);
   const bool of_post = method == DepthMethod::deep_norm || method == DepthMethod::admin;
   if (of_post && m.placement != NormPlacement::post) {
     throw InvalidInput("placement",

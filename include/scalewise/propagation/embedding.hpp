@@ -10,6 +10,7 @@
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/number_text.hpp"
+#include "scalewise/propagation/dropout.hpp"
 #include "scalewise/propagation/moments.hpp"
 
 namespace scalewise::propagation {
@@ -26,7 +27,7 @@ enum class Repeats {
 /// Equation: Σ p_i², p_i = (1/i)/H_V, i = 1 … V, at any length
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1.
 /// Units:    length: tokens per sequence, which the paper's forms plug_in and series use.
-/// Accuracy: relative 1e-14 for independent tokens.
+/// Accuracy: relative 1e-14 for independent tokens of up to 2^20 words, 1e-13 for more.
 /// Requires: length >= 2.
 /// Throws:   InvalidInput for fewer than one token or more than 2^30.
 /// Differs:  the paper puts the mean of a count in for the count, which takes 28 % off at length 256;
@@ -94,11 +95,12 @@ struct Embeddings {
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, with the dropout that its code applies.
 /// Units:    a correlation
 /// Accuracy: exact for independent tokens; a measured correlation may take its place anywhere.
-/// Throws:   InvalidInput for a size that makes no sequence of tokens.
+/// Throws:   InvalidInput for a size that makes no sequence of tokens, and for what is no probability below 1.
 inline double embedding_correlation(const Embeddings& e, Repeats reading = Repeats::exact) {
   if (e.vocab < 1) throw InvalidInput("vocab", std::to_string(e.vocab), "a positive integer");
   if (!(e.length >= 2))
     throw InvalidInput("length", numeric::number_text(e.length), "2 or more tokens");
+  check_dropout("dropout", e.dropout);
   double sum = token_repeats(e.vocab, e.length, reading);
   if (e.segments) sum += segment_repeats(e.length, reading);
   return (1 - e.dropout) * sum / e.tables();
@@ -111,7 +113,8 @@ inline double embedding_correlation(const Embeddings& e, Repeats reading = Repea
 /// Throws:   InvalidInput as embedding_correlation().
 inline SignalMoments embedding(const Embeddings& e, double variance,
                                Repeats reading = Repeats::exact) {
-  return correlated(e.tables() * variance / (1 - e.dropout), embedding_correlation(e, reading));
+  const double correlation = embedding_correlation(e, reading);  // has checked them
+  return correlated(e.tables() * variance / (1 - e.dropout), correlation);
 }
 
 }  // namespace scalewise::propagation

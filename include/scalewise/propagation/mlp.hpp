@@ -41,6 +41,7 @@ inline double hidden_product(const Mlp& m, const policy::Preactivation& x,
   if (m.activation != Activation::relu) return other * policy::activation_product(x, y, in * c);
   const double v = x.variance, w = y.variance;
   const double deviations = v == w ? v : std::sqrt(v) * std::sqrt(w);
+  if (deviations == 0) return 0;
   return other * deviations * relu_product(in * c / deviations, reading) / 2;
 }
 

@@ -61,10 +61,11 @@ inline long output_count(const Plan& plan) {
 /// Accuracy: exact over weights. Pairs of tokens are averaged, while equal tokens have correlation
 ///           one: the first layers see a mixture, which the form token by token below follows. A
 ///           class token counts as one more patch.
-/// Throws:   InvalidInput for conditions out of their ranges.
+/// Throws:   InvalidInput for conditions and data out of their ranges.
 inline SignalMoments embedding(const Plan& plan, const Conditions& c, const Data& data,
                                Stack stack = Stack::main) {
   detail::check_conditions(c);
+  detail::check_data(data);
   const detail::EmbeddingPowers p = detail::embedding_powers(plan, stack);
   const bool patches = plan.shape.input == Input::patch;
   SignalMoments x = correlated(p.content * (patches ? data.patch_power : 1),
@@ -97,10 +98,11 @@ inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
 ///           the sum of all tokens' losses, or of one example's loss over L² where tokens are pooled
 /// Source:   derived.
 /// Shapes:   left: of what the last stack leaves
-/// Throws:   InvalidInput for a class token, which would get all of the gradient.
+/// Throws:   InvalidInput for a class token, which would get all of the gradient, and for data out of their ranges.
 inline SignalMoments loss_gradient(const Plan& plan, const Conditions& c, const Data& data,
                                    const SignalMoments& left) {
   if (plan.shape.class_token) detail::refuse("class_token", "true", "the mean over patches");
+  detail::check_data(data);
   const double power = detail::head_power(plan);
   const long outputs = detail::output_count(plan);
   const SignalMoments logits = scaled(power * static_cast<double>(plan.shape.d_model), left);

@@ -13,7 +13,8 @@ struct SignalMoments {
   double variance = 1;
   double covariance = 0;
 
-  constexpr double correlation() const { return covariance / variance; }
+  /// That of two tokens; 0 where nothing varies.
+  constexpr double correlation() const { return variance == 0 ? 0 : covariance / variance; }
 };
 
 /// Moments with mean zero.

@@ -102,14 +102,22 @@ inline void check_activation(const Plan& plan, Activation activation) {
 /// Throws:   InvalidInput for a probability or a length out of range, or a negative epsilon.
 inline void check_conditions(const Conditions& c) {
   check_dropout("dropout", c.dropout);
-  if (!(c.norm_epsilon >= 0)) {
+  if (!(c.norm_epsilon >= 0 && std::isfinite(c.norm_epsilon))) {
     throw InvalidInput("norm_epsilon", numeric::number_text(c.norm_epsilon),
-                       "a number that is not negative");
+                       "a finite number that is not negative");
   }
-  if (!(c.source_length == 0 || c.source_length >= 1)) {
+  if (!(c.source_length == 0 || (c.source_length >= 1 && std::isfinite(c.source_length)))) {
     throw InvalidInput("source_length", numeric::number_text(c.source_length),
                        "at least one token, or 0 for as many as length");
   }
+}
+
+/// Throws:   InvalidInput for a length of no sequence; where tokens are followed one by one, for a fraction of a token.
+inline void check_length(const Conditions& c) {
+  if (!(c.length >= 1 && std::isfinite(c.length)))
+    throw InvalidInput("length", numeric::number_text(c.length), "at least one token");
+  if (c.causal && c.length != std::floor(c.length))
+    throw InvalidInput("length", numeric::number_text(c.length), "a whole number of tokens");
 }
 
 /// The layers of a shape, whose weights are yet to be set.
@@ -124,7 +132,8 @@ inline Layers layers_of(const Plan& plan, const Conditions& c, Stack stack) {
       .score_scale = plan.model.attention_scale.value * std::sqrt(static_cast<double>(s.head_dim)),
       .dropout = c.dropout,
       .probability_dropout = c.dropout,
-      .causal = stack == Stack::decoder || (stack == Stack::main && c.causal)};
+      .causal = stack == Stack::decoder || (stack == Stack::main && c.causal),
+      .head_features = static_cast<double>(s.head_dim)};
   Layers layers;
   layers.placement = c.placement;
   layers.norm_epsilon = c.norm_epsilon;
@@ -185,8 +194,7 @@ inline Layers plan_layers(const Plan& plan, const Conditions& c, Stack stack = S
   detail::check_covered(plan);
   detail::check_conditions(c);
   detail::check_activation(plan, c.activation);
-  if (!(c.length >= 1))
-    throw InvalidInput("length", numeric::number_text(c.length), "at least one token");
+  detail::check_length(c);
   Layers layers = detail::layers_of(plan, c, stack);
   const auto per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
   auto entry = plan.entries.begin();  // in the order of the tensors, or check_plan() had thrown
