@@ -30,7 +30,7 @@ import re
 import sys
 import types
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import torch
 import torch.utils.checkpoint
@@ -313,9 +313,40 @@ def _planned(plan: Plan, keep: Sequence[str], pairs: List[Tuple[Dict[str, Any], 
             and not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
 
 
+def _adds_one(module: torch.nn.Module) -> bool:
+    """Whether a norm multiplies by 1 + weight, as Gemma's do: with weights of 0, its output depends on its input.
+
+    A copy is asked, on the CPU. What cannot be asked, such as a kernel for another device, multiplies by the weight.
+    """
+    copied = copy.copy(module)
+    copied._parameters = {name: p if p is None else torch.nn.Parameter(torch.zeros(p.shape), requires_grad=False)
+                          for name, p in module._parameters.items()}
+    size = next(p.shape[0] for p in copied._parameters.values() if p is not None)
+    values = torch.linspace(1.0, 2.0, size).reshape(1, 1, size)
+    try:
+        with torch.no_grad():
+            return not torch.equal(*(type(module).forward(copied, x) for x in (values, values.flip(-1))))
+    except Exception:  # whatever a module of somebody else's raises  # pylint: disable=broad-except
+        return False
+
+
+def _stored_from_zero(model: Model, plan: Plan, pairs: List[Tuple[Dict[str, Any], torch.Tensor]]) -> Set[int]:
+    """The gains of norms that multiply by 1 + weight."""
+    if not isinstance(model, torch.nn.Module):
+        return set()
+    gains = {id(p) for t, p in pairs if p.dim() == 1 and plan.entries[t["parts"][0]["entry"]]["init_mean"]["value"] != 0}
+    found: Set[int] = set()
+    for module in model.modules():
+        own = [p for p in module._parameters.values() if p is not None]
+        if not module._modules and gains & set(map(id, own)) and all(p.dim() == 1 for p in own) and _adds_one(module):
+            found |= gains & set(map(id, own))
+    return found
+
+
 def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, keep: Sequence[str] = ()) -> None:
     """Draws every tensor from its planned distribution, in place; rows of padding become zero. Vectors whose distribution
-    is "own" stay as they are, and tensors whose names in the plan match a pattern of `keep`, such as "*.norm.weight".
+    is "own" stay as they are, and tensors whose names in the plan match a pattern of `keep`, such as "*.norm.weight". Norms of
+    a module that multiply by 1 + weight, as Gemma's, get 1 less.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
     deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the
@@ -331,9 +362,11 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, kee
            for tensor, parameter in pairs for part in tensor["parts"]
            for mean in [plan.entries[part["entry"]]["init_mean"]["value"]]
            if not abs(mean) + 9 * stds[part["entry"]] < min(torch.finfo(parameter.dtype).max, 3e38)])
+    from_zero = _stored_from_zero(model, plan, pairs)
     with torch.no_grad():
         for tensor, parameter in pairs:
             values = _drawn(tensor, lambda entry: _draw(plan.entries[entry], stds[entry], seed)).reshape(parameter.shape)
+            values = values - 1 if id(parameter) in from_zero else values
             if not _is_sharded(parameter):
                 parameter.copy_(values)
             elif parameter.device_mesh.get_coordinate() is not None:  # type: ignore[attr-defined]

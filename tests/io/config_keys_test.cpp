@@ -189,7 +189,7 @@ TEST_CASE("Every key of a configuration class is used, refused, or known to chan
   for (const KeysOf& keys : class_keys) {
     const json base = config_file(keys.base);
     const io::ModelConfig before = io::model_config(base);
-    CHECK(before.notes.empty());
+    CHECK(before.notes.size() == (keys.base.starts_with("gemma") ? 1 : 0));  // its norms
     for (const auto& [key, value] : keys.changing.items()) {
       INFO(keys.base << ": " << key);
       json changed = base;
@@ -212,7 +212,7 @@ TEST_CASE("Every key of a configuration class is used, refused, or known to chan
         changed[key] = value;
         const io::ModelConfig after = io::model_config(changed);
         CHECK(same_config(after, before));
-        CHECK(after.notes.empty());
+        CHECK(after.notes == before.notes);
       }
     }
   }

@@ -116,6 +116,56 @@ class Start(unittest.TestCase):
                     self.assertLess(abs(values.mean().item() - mean), 5 * math.sqrt(variance / n))
                     self.assertLess(abs(values.pow(2).mean().item() / variance - 1), 5 * math.sqrt(2 / n))
 
+    def test_norms_that_multiply_by_one_more_are_stored_one_lower(self):
+        """transformers 5 (d903f32): modeling_gemma.py, GemmaRMSNorm; modeling_nemotron.py, NemotronLayerNorm1P;
+        modeling_llama.py, LlamaRMSNorm."""
+        class Norm(nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.weight = nn.Parameter(torch.full((size,), 7.0))
+
+            def normalized(self, x):
+                return x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)
+
+        class Gemma(Norm):
+            def forward(self, x):
+                return (self.normalized(x) * (1.0 + self.weight.float())).type_as(x)
+
+        class Llama(Norm):
+            def forward(self, x):
+                return self.weight * self.normalized(x).to(x.dtype)
+
+        class Nemotron(nn.LayerNorm):
+            def forward(self, x):
+                return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
+
+        class OnADevice(Norm):
+            def forward(self, x):
+                raise RuntimeError("a kernel for another device")
+
+        plan = torch_support.plan_of(
+            "--rule", "complete-p", "--preset", "llama-2-7b", "--names", "hf-llama", "--fold", "--base-preset", "llama-2-7b",
+            *torch_support.settings(d_model=32, heads=2, kv_heads=2, depth=2, vocab=50, d_ff=64, tied_head="true"),
+            *torch_support.settings("base.", d_model=16, heads=1, kv_heads=1, depth=2, vocab=50, d_ff=32, tied_head="true"))
+        for kind, less in ((Gemma, 1), (Llama, 0), (Nemotron, 1), (nn.LayerNorm, 0), (OnADevice, 0)):
+            model = nn.Module()
+            for tensor in plan.tensors:
+                at, *path = [model, *tensor["name"].split(".")[:-1]]
+                for name in path:
+                    if not hasattr(at, name):
+                        setattr(at, name, nn.Module())
+                    parent, at = at, getattr(at, name)
+                shape = tensor["shape"]
+                module = kind(shape[0]) if len(shape) == 1 else nn.Linear(*shape[::-1], bias=False)
+                module.bias = None
+                setattr(parent, path[-1], module)
+            scalewise.apply(model, plan, base_std=0.02)
+            with self.subTest(kind=kind.__name__):
+                # The logits of a tied head are times 1/m_N = 1/2, which --fold puts into the final norm.
+                self.assertEqual(set(model.model.norm.weight.tolist()), {0.5 - less})
+                for layer in model.model.layers.children():
+                    self.assertEqual(set(layer.input_layernorm.weight.tolist()), {1.0 - less})
+
     def test_the_same_plan_starts_the_same_model_in_every_layout(self):
         outputs, batch = [], tokens(1)[:, :-1]
         for names in LINEAR:

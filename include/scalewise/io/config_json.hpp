@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/dialect/llama_dialects.hpp"
 #include "scalewise/files/read_file.hpp"
 #include "scalewise/io/config_encoders.hpp"
 #include "scalewise/io/config_gpt.hpp"
@@ -28,23 +29,25 @@ struct ConfigModel {
   std::string_view type;
   Shape (*read)(const ConfigReader&);
   plan::CodeFactors (*code)(const ConfigReader&) = &usual_code;
+  std::string_view note = {};
 };
 
-inline constexpr ConfigModel config_models[] = {{"bart", &bart_shape, &bart_code},
-                                                {"bert", &bert_shape},
-                                                {"gemma", &gemma_shape, &gemma_code},
-                                                {"gpt2", &gpt2_shape, &gpt2_code},
-                                                {"gpt_neox", &gpt_neox_shape},
-                                                {"granite", &llama_shape, &granite_code},
-                                                {"llama", &llama_shape},
-                                                {"mistral", &mistral_shape},
-                                                {"olmo2", &olmo2_shape},
-                                                {"opt", &opt_shape},
-                                                {"phi3", &phi3_shape},
-                                                {"qwen2", &qwen2_shape},
-                                                {"qwen3", &qwen3_shape},
-                                                {"t5", &t5_shape, &t5_code},
-                                                {"vit", &vit_shape}};
+inline constexpr ConfigModel config_models[] = {
+    {"bart", &bart_shape, &bart_code},
+    {"bert", &bert_shape},
+    {"gemma", &gemma_shape, &gemma_code, dialect::gemma.note},
+    {"gpt2", &gpt2_shape, &gpt2_code},
+    {"gpt_neox", &gpt_neox_shape},
+    {"granite", &llama_shape, &granite_code},
+    {"llama", &llama_shape},
+    {"mistral", &mistral_shape},
+    {"olmo2", &olmo2_shape},
+    {"opt", &opt_shape},
+    {"phi3", &phi3_shape},
+    {"qwen2", &qwen2_shape},
+    {"qwen3", &qwen3_shape},
+    {"t5", &t5_shape, &t5_code},
+    {"vit", &vit_shape}};
 
 /// Whether a model type has a reader of its shape.
 inline bool has_shape(std::string_view type) {
@@ -161,7 +164,7 @@ struct ModelConfig {
   plan::CodeFactors code;                 // what the model's own code multiplies
   std::optional<double> initializer_std;  // where it is given
   std::string initializer_key;            // "initializer_range" or "init_std"
-  std::vector<std::string> notes;         // keys that the reader does not know
+  std::vector<std::string> notes;  // what the code adds, and keys that the reader does not know
 };
 
 /// The model that a Hugging Face `config.json` describes; docs/shape.md lists the model types.
@@ -187,6 +190,7 @@ inline ModelConfig model_config(const nlohmann::json& config,
       read.initializer_std = reader.factor(key, 0);
       read.initializer_key = key;
     }
+    if (!model.note.empty()) read.notes.emplace_back(model.note);
     reader.require_no_other_keys(type, read.notes);
     return read;
   }

@@ -107,6 +107,7 @@ let C = head_dim or 256
 let tie = tie_word_embeddings or 1
 let mlp_bias = 0
 says the code multiplies embeddings by the square root of hidden_size
+says the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does
 )",
       TablePart::stem, TablePart::norms_before, TablePart::attention, TablePart::gated_mlp,
       TablePart::end}},
@@ -163,8 +164,8 @@ norm feedforward_layernorm n
 )",
       TablePart::attention, TablePart::head_norms, R"(
 linear mlp.up_proj n F
-bias:o mlp.act_fn.alpha_p 1
-bias:o mlp.act_fn.alpha_n 1
+other:o mlp.act_fn.alpha_p 1
+other:o mlp.act_fn.alpha_n 1
 linear mlp.down_proj F n
 )",
       TablePart::end}},
@@ -227,7 +228,11 @@ linear mlp.c_proj F n +qkv_bias
 )",
       TablePart::layer_norm_end}},
     {"nemotron",
-     {TablePart::rotary, "skip kv_channels", TablePart::stem, TablePart::layer_norms_before,
+     {TablePart::rotary, R"(
+skip kv_channels
+says the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does
+)",
+      TablePart::stem, TablePart::layer_norms_before,
       TablePart::attention, R"(
 linear mlp.up_proj n F +mlp_bias
 linear mlp.down_proj F n +mlp_bias

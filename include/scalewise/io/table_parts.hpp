@@ -106,6 +106,7 @@ let C = head_dim or 256
 let tie = tie_word_embeddings or 1
 let mlp_bias = 0
 says the code multiplies embeddings by the square root of hidden_size
+says the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does
 note query_pre_attn_scalar the code divides scores by its square root, in place of that of the size of a head
 note attn_logit_softcapping the code caps scores at it
 note final_logit_softcapping the code caps logits at it
