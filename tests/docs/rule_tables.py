@@ -150,7 +150,7 @@ class Page:
 
     def __init__(self, folder, rule, known):
         text = (folder / f"{rule}.md").read_text(encoding="utf-8")
-        self.folder, self.rule, self.known = folder, rule, known
+        self.folder, self.rule, self.known, self.refused = folder, rule, known, []
         self.parameters = dict(re.findall(r"(\S+)\s+is\s+the\s+`(\w+)`", text))
         self.settings = [dict(setting.split("=") for setting in found.split())
                          for found in re.findall(r"<!-- checked with (.*?) -->", text)] or [{}]
@@ -306,7 +306,7 @@ def plans(program, page, rule):
                 plan = run(*common, *settings(sizes | target | fields), *based)
                 base = run(*common, *settings(base_fields | fields), *based) if based else None
                 if isinstance(plan, str) or isinstance(base, str):
-                    print(f"{page.rule}: {label}: not compared: {plan if isinstance(plan, str) else base}")
+                    page.refused.append(f"{label}: not compared: {plan if isinstance(plan, str) else base}")
                     continue
                 if base:
                     base["fans"] = {without_layer(entry["name"]): (entry["fan_in"], entry["fan_out"])
@@ -336,12 +336,13 @@ def main():
     groups = set(re.findall(r"Group::(\w+), \"", (arguments.source / "include/scalewise/architecture/group.hpp").read_text()))
     failed = False
     for name in arguments.rules or rules:
-        found = []
         try:
-            found = list(dict.fromkeys(problems(arguments.plan, page_of(arguments.source / "docs/rules", name, frozenset(groups)), rules[name])))
+            page = page_of(arguments.source / "docs/rules", name, frozenset(groups))
+            found = [*dict.fromkeys(problems(arguments.plan, page, rules[name]))]
+            found += page.refused if found else []
         except (ValueError, TypeError) as error:
             found = [str(error)]
-        for problem in found[:12]:
+        for problem in found[:20]:
             print(f"docs/rules/{name}.md: {problem}")
         failed = failed or bool(found)
     sys.exit(failed)

@@ -7,7 +7,8 @@
 
 "[cross_]query" is "query", and "cross_query" in a decoder behind an encoder. A tensor is there when all conditions of its row
 hold: "`field`" that is not 0, false or none, "no `field`", "`field` = value", "this or that", and "in layer 0". The models are
-those below, and for each field of the last column a decoder with it and one without, if it takes these values.
+those below, and for each row one in which all its conditions hold, also of two stacks and with a gate, those in which one of
+them does not, and those without one of the flags of any row, if they are possible.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from page_tables import Formula, differs, run, settings, tables_of
 SIZES = {"d_model": 96, "depth": 3, "heads": 8, "head_dim": 20, "kv_heads": 4, "d_ff": 352, "vocab": 500, "context": 33,
          "segments": 5}
 EXPERTS = {"experts": 6, "experts_per_token": 2, "expert_ff": 72}
+SIZED = {"experts": EXPERTS, "segments": {"segments": 5}, "relative_buckets": {"relative_buckets": 9}}
 MODELS = {
     "decoder": ("standard", "gpt2", {}),
     "normalized": ("ngpt", "gpt2", {}),
@@ -72,6 +74,36 @@ def expected_tensors(table, shape):
     return tensors
 
 
+def models_of(when, flags):
+    """Models in which all conditions of a row hold, the first of several with "or", all but one, and without each flag."""
+    conditions = [re.search(r"(no )?`(\w+)`(?: = (\w+))?", condition).groups() for condition in when.split(", ") if "`" in condition]
+    models = {}
+
+    def add(preset, fields):
+        models[f"{preset} {fields}"] = ("standard", preset, fields)
+
+    for without in (None, *range(len(conditions))):
+        preset, fields = "gpt2", {}
+        for i, (no, field, value) in enumerate(conditions):
+            if field in ("blocks", "residual_gain"):  # set by rules
+                continue
+            on = (i != without) != bool(no)
+            if field == "input":
+                preset = "vit-b16" if (value == "patch") == on else "gpt2"
+            elif field in SIZED:
+                fields |= SIZED[field] if on else {field: 0}
+            elif on or not value:
+                fields[field] = value or str(on).lower()
+        add(preset, fields)
+        if without is None:
+            sizes = [{field: "3"} for no, field, value in conditions if not (no or value)]  # if that is no flag
+            for change in [*sizes, *({flag: "false"} for flag in flags), {"gated_mlp": "true"}]:
+                add(preset, fields | change)
+            for change in ({}, *sizes):
+                add("t5-base", {"encoder_depth": 2} | fields | change)
+    return models
+
+
 PLACES = {
     "**In the model**": lambda stacks: [("", None)],
     "**In each stack**": lambda stacks: [(stack, None) for stack in stacks],
@@ -104,8 +136,9 @@ def main():
         if row[0] not in PLACES:
             table.append((*row, places))
     models = dict(MODELS)
-    for field, value in re.findall(r"`(\w+)`(?: = (\w+))?", " ".join(row[4] for row in table)):
-        models |= {f"{field} = {value}": ("standard", "gpt2", {field: value}) for value in ([value] if value else ["false", "true", "3"])}
+    flags = set(re.findall(r"`(\w+)`(?! =)", " ".join(row[4] for row in table))) - set(SIZED)
+    for row in table:
+        models |= models_of(row[4], sorted(flags))
     found, seen = [], set()
     for name, (rule, preset, fields) in models.items():
         sizes = {field: value for field, value in SIZES.items() if preset == "gpt2" or field not in ("vocab", "segments")}
