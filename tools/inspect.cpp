@@ -367,7 +367,8 @@ std::pair<std::string, int> run(const Arguments& a) {
                          "give --config or --preset: the files do not say it");
     }
     const Plan plan = planned(a, *model.given, tensors);
-    return {scalewise::tools::write_named(name_plan(plan, assignment_of(a, plan.shape, tensors),
+    return {scalewise::tools::write_named("inspect",
+                                          name_plan(plan, assignment_of(a, plan.shape, tensors),
                                                     scalewise::tools::cut_of(a, plan)),
                                           a.format, a.layers, a.columns()),
             0};

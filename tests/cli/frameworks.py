@@ -144,6 +144,22 @@ def megatron_groups(config, chunks, overrides):
     return found
 
 
+def megatron_loaded(groups):
+    """Megatron-LM d98e8a64, core/optimizer/__init__.py, _get_param_groups; core/optimizer/optimizer.py, param_group_identifier_keys
+    and _filter_and_reorder_param_groups: what each group of overrides is after a checkpoint of the same run is loaded."""
+    def identifier(group):
+        keys = ("max_lr", "min_lr", "start_wd", "end_wd", "wd_mult", "optimizer", "lr_mult", "is_expert_parallel", "is_decoupled_lr")
+        return tuple({"lr_mult": 1.0, **group}.get(key) for key in keys)
+    saved = {identifier(group): group for group in groups}
+    return [saved[identifier(group)] for group in groups]
+
+
+def megatron_logged(groups):
+    """Megatron-LM d98e8a64, core/optimizer/__init__.py and core/optimizer_param_scheduler.py, get_canonical_lr_for_logging: the
+    groups whose rate is logged, those without a field with "lr" in its name."""
+    return [group for group in groups if not any("lr" in key for key in group)]
+
+
 def megatron_muon_factor(mode, extra, rows, columns):
     """Megatron-LM d98e8a64, core/optimizer/emerging_optimizers.py."""
     return extra * {"shape_scaling": math.sqrt(max(1, rows / columns)), "spectral": math.sqrt(max(rows, columns)),
@@ -156,15 +172,14 @@ def megatron_muon_factor(mode, extra, rows, columns):
 ParamGroupConfig = collections.namedtuple("ParamGroupConfig", "pattern optimizer_name optimizer_kwargs")
 
 
-def titan_llama(width, keys, ffn, depth, vocab):
-    """torchtitan b5bcd76c, models/llama3/model.py, models/common/{decoder,attention}.py."""
+def titan_llama(width, keys, ffn, depth, vocab, fuse_qkv=True):
+    """torchtitan b5bcd76c, models/llama3/{__init__,model}.py, models/common/{decoder,attention}.py."""
     table = {"tok_embeddings.weight": Parameter(vocab, width)}
     for layer in range(depth):
         at = f"layers.{layer}."
-        table.update({f"{at}attention.qkv_linear.wq.weight": Parameter(width, width),
-                      f"{at}attention.qkv_linear.wk.weight": Parameter(keys, width),
-                      f"{at}attention.qkv_linear.wv.weight": Parameter(keys, width),
-                      f"{at}attention.wo.weight": Parameter(width, width),
+        rows = {"wqkv": width + 2 * keys} if fuse_qkv else {"wq": width, "wk": keys, "wv": keys}
+        table.update({f"{at}attention.qkv_linear.{name}.weight": Parameter(out, width) for name, out in rows.items()})
+        table.update({f"{at}attention.wo.weight": Parameter(width, width),
                       f"{at}feed_forward.w1.weight": Parameter(ffn, width),
                       f"{at}feed_forward.w2.weight": Parameter(width, ffn),
                       f"{at}feed_forward.w3.weight": Parameter(ffn, width),
@@ -185,7 +200,20 @@ def titan_groups(model, configs):
         if not matched:
             raise ValueError(f"Optimizer param_groups pattern '{config.pattern}' matched no parameters")
     assert set(found) == set(model.table), "Parameter mismatch"
+    check_dist_muon([config.optimizer_kwargs for config in configs if config.optimizer_name == "DistMuon"])
     return found
+
+
+def check_dist_muon(groups):
+    """torchtitan b5bcd76c, components/optimizer/optimizer.py: fused unless a group says otherwise;
+    distributed/flex_shard/dist_muon.py, _validate_groups."""
+    if not groups:
+        return
+    if len(groups) != 1:
+        raise ValueError("DistMuon requires exactly one parameter group")
+    group = {"fused": True, "foreach": False, **groups[0]}
+    if group["fused"] or group["foreach"]:
+        raise ValueError("unsupported DistMuon group 0")
 
 
 def titan_muon_factor(name, rows, columns):

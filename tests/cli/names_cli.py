@@ -45,7 +45,7 @@ CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "data/configs"
 TITAN_SIZES = {"d_model": 48, "heads": 4, "kv_heads": 2, "d_ff": 64, "depth": 3, "vocab": 50, "context": 16}
 TITAN = ["--preset", "llama-3-8b", "--base-preset", "llama-3-8b",
          *(word for key, value in TITAN_SIZES.items() for word in ("--set", f"{key}={value}")),
-         *(word for key, value in {**TITAN_SIZES, "d_model": 24, "kv_heads": 4, "d_ff": 32}.items()
+         *(word for key, value in {**TITAN_SIZES, "d_model": 24, "d_ff": 32}.items()
            for word in ("--set", f"base.{key}={value}"))]
 
 
@@ -134,9 +134,7 @@ class Names(unittest.TestCase):
 
     def test_torchtitan(self):
         depth, rule = 3, ("--rule", "complete-p", *TITAN)
-        expected = {t["name"].replace("attention.w", "attention.qkv_linear.w").replace("qkv_linear.wo", "wo")
-                    .replace("output.", "lm_head."): (LR * t["learning_rate"], WEIGHT_DECAY * t["weight_decay"],
-                                                      EPS * t["epsilon"])
+        expected = {t["name"]: (LR * t["learning_rate"], WEIGHT_DECAY * t["weight_decay"], EPS * t["epsilon"])
                     for t in named(*rule, "--names", "torchtitan")["tensors"]}
         space = {"ParamGroupConfig": fw.ParamGroupConfig, "LR": LR, "WEIGHT_DECAY": WEIGHT_DECAY, "EPS": EPS,
                  "BETAS": (0.9, 0.95)}
@@ -153,14 +151,19 @@ class Names(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "matches 2 tensors, expected 3"):
             space["check_groups"](fw.titan_llama(48, 24, 64, depth - 1, 50))
         space["check_groups"](fw.titan_llama(48, 24, 64, depth - 1, 50), whole=False)
+        apart = dict(space)
+        exec(plan(*rule, "--names", "meta-llama", "--format", "torchtitan"), apart)  # pylint: disable=exec-used
+        apart["check_groups"](fw.titan_llama(48, 24, 64, depth, 50, fuse_qkv=False))
+        with self.assertRaisesRegex(ValueError, "wq.weight: 0 patterns match"):
+            space["check_groups"](fw.titan_llama(48, 24, 64, depth, 50, fuse_qkv=False))
         space["PARAM_GROUPS"].append(fw.ParamGroupConfig(".*", "AdamW", {}))
         with self.assertRaisesRegex(ValueError, "2 patterns match, expected 1"):
             space["check_groups"](llama)
 
     def test_torchtitan_writes_what_it_has(self):
         def groups(optimizer):
-            code = plan("--rule", "maximal-update", *TITAN, "--optimizer", optimizer, "--names", "torchtitan", "--format",
-                        "torchtitan")
+            code = plan("--rule", "maximal-update", *TITAN, "--optimizer", optimizer, "--cut", "none", "--names", "torchtitan",
+                        "--format", "torchtitan")
             space = {"ParamGroupConfig": fw.ParamGroupConfig, "LR": 1.0, "MUON_LR": 100.0, "WEIGHT_DECAY": 0.1, "EPS": EPS,
                      "BETAS": (0.9, 0.95)}
             exec(code, space)  # pylint: disable=exec-used
@@ -168,8 +171,8 @@ class Names(unittest.TestCase):
 
         # The rule's own rate of a step that is orthogonal, from the optimizer that applies no factor.
         plain = {t["name"]: t["learning_rate"] for t in named("--rule", "maximal-update", *TITAN, "--optimizer", "muon-plain",
-                                                             "--names", "torchtitan")["tensors"]}
-        base = fw.titan_llama(24, 24, 32, 3, 50)
+                                                             "--cut", "none", "--names", "torchtitan")["tensors"]}
+        base = fw.titan_llama(24, 12, 32, 3, 50)
         for optimizer in ("muon-original", "muon-match-adamw", "muon-fan-ratio"):
             found = groups(optimizer)
             for name, parameter in fw.titan_llama(48, 24, 64, 3, 50).named_parameters():
@@ -180,23 +183,34 @@ class Names(unittest.TestCase):
                 if matrix:  # what moves is the rate times the factor, in both models
                     own = (fw.titan_muon_factor(options["adjust_lr_fn"], *parameter.shape)
                            / fw.titan_muon_factor(options["adjust_lr_fn"], *base.table[name].shape))
-                    self.assertTrue(close(options["lr"] / 100 * own, plain[name.replace("qkv_linear.", "")]), (optimizer, name))
+                    self.assertTrue(close(options["lr"] / 100 * own, plain[name]), (optimizer, name))
         for decay, adam in (("l2", "Adam"), ("coupled", "AdamW")):
             code = plan("--rule", "gpt2", *GPT[:2], "--decay", decay, "--names", "nanogpt", "--format", "torchtitan")
             self.assertEqual(set(re.findall('optimizer_name="(.*)"', code)), {adam})
+        def refused(*options):
+            return said("--rule", "maximal-update", *options, "--format", "torchtitan", code=2)
+
         for optimizer in ("muon-plain", "sign-sgd", "sgd"):
-            self.assertIn("torchtitan has no other", said("--rule", "maximal-update", *TITAN, "--optimizer", optimizer,
-                                                          "--names", "torchtitan", "--format", "torchtitan", code=2))
+            cut = ("--cut", "none") if optimizer == "muon-plain" else ()
+            self.assertIn("torchtitan has no other", refused(*TITAN, "--optimizer", optimizer, "--names", "torchtitan", *cut))
+        self.assertIn("takes layers.0.attention.qkv_linear.wqkv.weight whole",
+                      refused(*TITAN, "--optimizer", "muon-original", "--names", "torchtitan", "--cut", "qkv"))
+        self.assertIn("one rate and decay for all matrices", refused(  # keys of another growth
+            *TITAN, "--set", "base.kv_heads=4", "--optimizer", "muon-match-adamw", "--names", "meta-llama"))
+        fw.check_dist_muon([])
+        for groups in ([{"fused": False}] * 2, [{}]):  # several, and what the container adds
+            with self.assertRaisesRegex(ValueError, "DistMuon"):
+                fw.check_dist_muon(groups)
 
     def test_what_the_code_base_computes_besides_is_said(self):
         two = ["--set", "depth=2", "--set", "base.depth=2"]
         gemma = ["--config", str(CONFIGS / "gemma-7b.json"), "--base-config", str(CONFIGS / "gemma-2b.json"), *two]
-        self.assertIn("note: Gemma's norms multiply by 1 + weight",
-                      said("--rule", "maximal-update", *gemma, "--names", "gemma", "--format", "json"))
+        for names in (("--names", "gemma"), ("--names", "hf-llama"), ()):
+            self.assertEqual(said("--rule", "maximal-update", *gemma, *names, "--format", "json").count(
+                "note: the code's norms multiply by 1 + weight: subtract 1 from the means of gains"), 1)
         scaled = "note: the code multiplies embeddings by √m_N times the base's, so that 0.8165 is left to multiply"
         for names in ("gemma", "hf-llama"):
             self.assertIn(scaled, said("--rule", "maximal-update", *gemma, "--names", names, "--format", "json"))
-        self.assertNotIn("note: Gemma", said("--rule", "maximal-update", *gemma, "--names", "hf-llama", "--format", "json"))
         self.assertNotIn("note:", said("--rule", "maximal-update", *LLAMA, *two, "--names", "hf-llama", "--format", "json"))
         # fairseq: embed_scale is the root of embed_dim unless no_scale_embedding is set (transformer_encoder.py).
         bart = ["--rule", "maximal-update", "--preset", "bart-large", "--base-preset", "bart-large",
@@ -270,7 +284,7 @@ class Names(unittest.TestCase):
         space = {"ParamKey": fw.ParamKey, "LR": LR, "MIN_LR": MIN_LR, "EPS": EPS, "MUON_LR": 0.5, "MUON_MIN_LR": 0.25}
         exec(code, space)  # pylint: disable=exec-used
         return types.SimpleNamespace(**space), types.SimpleNamespace(
-            lr=LR, min_lr=MIN_LR, weight_decay=WEIGHT_DECAY, adam_eps=EPS, **space["OPTIONS"])
+            lr=LR, min_lr=MIN_LR, weight_decay=WEIGHT_DECAY, adam_eps=EPS, muon_tp_mode="duplicated", **space["OPTIONS"])
 
     def test_megatron(self):
         expected = self.settings("complete-p", "megatron")
@@ -301,6 +315,11 @@ class Names(unittest.TestCase):
         code.check_overrides(config, [stage], whole=False)
         with self.assertRaisesRegex(ValueError, "matches 0 tensors, expected 1"):
             code.check_overrides(config, [stage])
+        groups = [dict(group) for group in {tuple(sorted(g.items())) for g in code.CONFIG_OVERRIDES.values()}]
+        self.assertEqual(fw.megatron_loaded(groups), groups)
+        without = [{key: value for key, value in group.items() if key != "lr_mult"} for group in groups]
+        self.assertNotEqual(fw.megatron_loaded(without), without)  # block vectors and the final norm differ in epsilon alone
+        self.assertTrue(fw.megatron_logged(groups))
         code.CONFIG_OVERRIDES[fw.ParamKey("*.bias")] = {"wd_mult": 0.0}  # Megatron-LM's own
         with self.assertRaisesRegex(ValueError, "bias: 2 patterns match, expected 1"):
             code.check_overrides(config, [gpt])
@@ -332,7 +351,7 @@ class Names(unittest.TestCase):
                 exec(plan(*rule, "--optimizer", optimizer, "--names", str(path), "--format", "megatron"),  # pylint: disable=exec-used
                      space)
                 config = types.SimpleNamespace(lr=LR, min_lr=MIN_LR, weight_decay=WEIGHT_DECAY, adam_eps=EPS,
-                                               **space["OPTIONS"])
+                                               muon_tp_mode="duplicated", **space["OPTIONS"])
                 model = gpt.named(lambda name: "module.module." + name)
                 space["check_overrides"](config, [model])
                 found = fw.megatron_groups(config, [model], space["CONFIG_OVERRIDES"])
@@ -349,7 +368,8 @@ class Names(unittest.TestCase):
                     scale = 0.2 * math.sqrt(max(parameter.shape)) if optimizer == "muon-match-adamw" else None
                     self.assertTrue(scale is None or close(factor[0], scale))
                 for option, value in (("muon_scale_mode", "other"), ("muon_split_qkv", False), ("optimizer", "adam"),
-                                      ("muon_extra_scale_factor", 2)):
+                                      ("muon_extra_scale_factor", 2), ("decoupled_weight_decay", False),
+                                      ("muon_scalar_optimizer", "lion"), ("muon_tp_mode", "blockwise")):
                     with self.assertRaisesRegex(ValueError, f"{option} = {value}: expected"):
                         space["check_overrides"](types.SimpleNamespace(**{**vars(config), option: value}), [model])
                 # Megatron-LM would give Muon this one.
@@ -358,6 +378,9 @@ class Names(unittest.TestCase):
                     space["check_overrides"](config, [model])
                 model.table["module.module.embedding.word_embeddings.weight"] = fw.Parameter(50, 48, use_muon=False)
                 space["check_overrides"](config, [model])
+            for cut in ("none", "qkv"):
+                options = self.megatron(*rule, "--optimizer", "muon-spectral", "--cut", cut)[0].OPTIONS
+                self.assertEqual(options["muon_split_qkv"], cut == "qkv")
             for optimizer in ("muon-plain", "sign-sgd"):
                 self.assertIn("Megatron-LM has no other", said(*rule, "--optimizer", optimizer, "--names", str(path),
                                                                "--format", "megatron", code=2))
@@ -384,6 +407,13 @@ class Names(unittest.TestCase):
                                 and close(eps, EPS * t["epsilon"]) and close(schedule["min_lr"] / MIN_LR, rate / LR), t)
                 self.assertEqual(schedule["warmup_updates"], 10)
         self.counts_are_checked(space["set_param_groups"], transformer)
+        triangular = {"_name": "triangular", "max_lr": 10 * LR}  # the peak rate, whatever the group's is
+        for group in space["composite"]([LR], adam, triangular)["groups"].values():
+            self.assertTrue(close(group["lr_scheduler"]["max_lr"], 10 * group["lr_float"]))
+        with self.assertRaisesRegex(ValueError, "lr = .*: expected one rate"):
+            space["composite"]([LR, LR], adam, cosine)
+        with self.assertRaisesRegex(ValueError, "manual: expected another"):
+            space["composite"](LR, adam, {"_name": "manual"})
         with self.assertRaises(KeyError):  # a parameter that nobody named
             fw.fairseq_composite(space["composite"](LR, adam, cosine), [fw.Parameter(1), fw.Parameter(2)])
 
@@ -394,7 +424,7 @@ class Names(unittest.TestCase):
         tensors = named(*rule)["tensors"]
         space = {}
         exec(plan(*rule, "--format", "neox"), space)  # pylint: disable=exec-used
-        arguments = types.SimpleNamespace(use_mup=False, weight_decay=WEIGHT_DECAY,
+        arguments = types.SimpleNamespace(use_mup=False, weight_decay=WEIGHT_DECAY, optimizer_type="Adam",
                                           optimizer={"params": {"lr": LR, "eps": EPS}})
         gpt = fw.neox_gpt(48, 96, 3, 50)
         self.assertEqual({t["name"] for t in tensors}, set(gpt.table))
@@ -415,9 +445,36 @@ class Names(unittest.TestCase):
         self.counts_are_checked(lambda model: space["param_groups"](model, arguments), gpt)
         with self.assertRaisesRegex(ValueError, "without width_mult"):
             space["scale_rates"](fw.AnnealingLR(fw.FusedAdam([{"params": []}], LR, 0), LR))
+        stage = fw.Model([item for item in gpt.table.items() if ".3." in item[0]])  # of a pipeline, with one layer
+        space["param_groups"](stage, arguments, whole=False)
+        arguments.zero_optimization = {"stage": 1}
+        space["param_groups"](gpt, arguments)
+        with self.assertRaisesRegex(ValueError, "all stages of a pipeline need as many with ZeRO"):
+            space["param_groups"](stage, arguments, whole=False)
+        arguments.optimizer_type = "lion"
+        with self.assertRaisesRegex(ValueError, "optimizer.type = lion: expected Adam"):
+            space["param_groups"](gpt, arguments)
         arguments.use_mup = True
         with self.assertRaisesRegex(ValueError, "use_mup = True: expected False"):
             space["param_groups"](gpt, arguments)
+
+    def test_what_the_model_has_to_multiply_is_said(self):
+        rule = ("--rule", "complete-p", *SMALL, "--set", "base.depth=2", "--set", "base.heads=2", "--names", "megatron")
+        left = ["logits by 0.5", "branches by 0.6667"]
+        note = f"note: the groups do not contain what the model has to multiply: {', '.join(left)} (hint: --fold"
+        self.assertEqual(json.loads(plan(*rule, "--format", "torch-groups"))["left_to_multiply"], left)
+        self.assertIn(f"# Not in these groups: the model has to multiply {left[1]}.\n", plan(*rule, "--format", "megatron"))
+        self.assertIn(note, said(*rule, "--format", "megatron"))
+        self.assertEqual(json.loads(plan(*rule, "--fold", "--format", "torch-groups"))["left_to_multiply"], [])
+        self.assertNotIn("multiply", plan(*rule, "--fold", "--format", "megatron"))
+        for options in ((*rule, "--format", "tsv"), (*rule, "--fold", "--format", "megatron")):
+            self.assertNotIn("has to multiply", said(*options))
+
+    def test_a_fused_matrix_wants_a_base_of_the_same_ratio_of_heads(self):
+        llama = ("--rule", "complete-p", "--preset", "llama-3-70b", "--set", "depth=2", "--names", "megatron")
+        self.assertIn("hint: take a base with as many queries to a key, as --base-width makes it, or split the tensor",
+                      plan(*llama, "--base-preset", "llama-3-8b", "--set", "base.depth=2", code=2))
+        plan(*llama, "--base-width", "1024")
 
     def test_what_other_code_bases_lack(self):
         small = ("--rule", "maximal-update", *SMALL, "--names", "nanogpt")
@@ -547,7 +604,8 @@ int main(void) {
             space = {"ParamGroupConfig": fw.ParamGroupConfig, "ParamKey": fw.ParamKey, "LR": LR, "MIN_LR": MIN_LR,
                      "WEIGHT_DECAY": WEIGHT_DECAY, "EPS": EPS, "BETAS": (0.9, 0.95)}
             config = types.SimpleNamespace(optimizer="adam", decoupled_weight_decay=True)
-            neox = types.SimpleNamespace(use_mup=False, weight_decay=WEIGHT_DECAY, optimizer={"params": {}})
+            neox = types.SimpleNamespace(use_mup=False, weight_decay=WEIGHT_DECAY, optimizer={"params": {}},
+                                         optimizer_type="adam")
             for style, check in (("torchtitan", lambda: space["check_groups"](model)),
                                  ("megatron", lambda: space["check_overrides"](config, [model])),
                                  ("fairseq", lambda: space["set_param_groups"](model)),

@@ -225,7 +225,7 @@ class Tune(unittest.TestCase):
 
     def test_the_example_in_pytorch(self):
         python = next((p for p in ("python3", "/usr/bin/python3") if subprocess.run(
-            [p, "-c", "import torch"], capture_output=True, check=False).returncode == 0), None)
+            [p, "-c", "import torch"], capture_output=True, check=False, env=QUICK).returncode == 0), None)
         if python is None:
             self.skipTest("no PyTorch")
         os.environ["PYTHONPATH"] = QUICK["PYTHONPATH"] = str(ROOT / "python")

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "scalewise/dialect/gpt2_dialects.hpp"
+#include "scalewise/io/fairseq_groups.hpp"
+#include "scalewise/io/megatron_overrides.hpp"
+#include "scalewise/io/neox_groups.hpp"
 #include "scalewise/io/python_code.hpp"
 #include "scalewise/io/tensor_rows.hpp"
-#include "scalewise/io/training_code.hpp"
+#include "scalewise/io/torch_groups.hpp"
+#include "scalewise/io/torchtitan_groups.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/gpt2.hpp"
 #include "support/catch.hpp"

@@ -7,29 +7,40 @@
 #include <string_view>
 #include <utility>
 
+#include "frame/progress.hpp"
+#include "scalewise/io/fairseq_groups.hpp"
 #include "scalewise/io/fit_table.hpp"
+#include "scalewise/io/megatron_overrides.hpp"
 #include "scalewise/io/named_plan_json.hpp"
 #include "scalewise/io/named_table.hpp"
+#include "scalewise/io/neox_groups.hpp"
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/io/shape_json.hpp"
 #include "scalewise/io/tensor_rows.hpp"
-#include "scalewise/io/training_code.hpp"
+#include "scalewise/io/torch_groups.hpp"
+#include "scalewise/io/torchtitan_groups.hpp"
 #include "scalewise/messages/problems.hpp"
+#include "scalewise/plan/code_factors.hpp"
+#include "scalewise/plan/fold.hpp"
 
 namespace scalewise::tools {
 
 namespace {
 
-/// Formats of the tensors of a code base.
-using Writer = std::string (*)(const dialect::NamedPlan&);
-constexpr std::pair<std::string_view, Writer> named_formats[] = {{"tsv", &tensor_tsv},
-                                                                 {"c-header", &c_header},
-                                                                 {"torch-groups", &torch_groups},
-                                                                 {"torchtitan", &torchtitan_groups},
-                                                                 {"megatron", &megatron_overrides},
-                                                                 {"fairseq", &fairseq_groups},
-                                                                 {"neox", &neox_groups}};
+/// A format of the tensors of a code base; groups of an optimizer say nothing of the forward pass.
+struct NamedFormat {
+  std::string_view name;
+  std::string (*write)(const dialect::NamedPlan&);
+  bool of_groups = true;
+};
+constexpr NamedFormat named_formats[] = {{"tsv", &tensor_tsv, false},
+                                         {"c-header", &c_header, false},
+                                         {"torch-groups", &torch_groups},
+                                         {"torchtitan", &torchtitan_groups},
+                                         {"megatron", &megatron_overrides},
+                                         {"fairseq", &fairseq_groups},
+                                         {"neox", &neox_groups}};
 
 std::string as_json(const std::vector<Plan>& plans, bool compare) {
   if (!compare) return to_json(plans.front()).dump(1) + "\n";
@@ -51,7 +62,8 @@ std::string base_text(const Plan& plan) {
     differs(name, value.is_string() ? value.get<std::string>() : value.dump());
   }
   for (const auto& [name, value] : target.items()) {
-    if (!base.contains(name)) differs(name, "none");  // left out where it is the default
+    if (base.contains(name)) continue;  // left out where it is the default
+    differs(name, value.is_boolean() ? "false" : value.is_number() ? "0" : "none");
   }
   return text.empty() ? "as the target" : text + ", otherwise as the target";
 }
@@ -82,17 +94,27 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
   return out + (prose ? footing(plans) : "");
 }
 
+void say_what_is_left(const std::string& program, const Plan& plan) {
+  const std::vector<std::string> left = plan::left_to_multiply(plan);
+  if (left.empty()) return;
+  std::string all;
+  for (const std::string& line : left) all += (all.empty() ? "" : ", ") + line;
+  const bool folds = plan::left_to_multiply(fold(plan).plan) != left;
+  frame::say_once(program + ": note: the groups do not contain what the model has to multiply: " +
+                  all + (folds ? " (hint: --fold puts it into the weights)" : ""));
+}
+
 }  // namespace
 
 std::vector<std::string> plan_formats() {
   std::vector<std::string> all{"table", "json", "csv", "latex", "markdown"};
-  for (const auto& [name, writer] : named_formats) all.emplace_back(name);
+  for (const NamedFormat& known : named_formats) all.emplace_back(known.name);
   return all;
 }
 
 bool is_named_format(const std::string& format) {
-  for (const auto& [name, writer] : named_formats) {
-    if (format == name) return true;
+  for (const NamedFormat& known : named_formats) {
+    if (format == known.name) return true;
   }
   return false;
 }
@@ -156,12 +178,14 @@ std::string write_plans(const std::vector<Plan>& plans, bool compare, const std:
   return as_tables(plans, compare, layers, style, columns);
 }
 
-std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
-                        std::size_t columns) {
+std::string write_named(const std::string& program, const dialect::NamedPlan& named,
+                        const std::string& format, bool layers, std::size_t columns) {
   messages::require_none("cannot name the tensors as " + named.assignment.dialect + " does:",
                          named.assignment.problems);
-  for (const auto& [name, writer] : named_formats) {
-    if (format == name) return writer(named);
+  for (const NamedFormat& known : named_formats) {
+    if (format != known.name) continue;
+    if (known.of_groups) say_what_is_left(program, named.plan);
+    return known.write(named);
   }
   if (format == "json") return to_json(named).dump(1) + "\n";
   if (format == "svg") {

@@ -64,6 +64,25 @@ inline constexpr TensorPattern meta_llama_patterns[] = {
     {"lm_head.weight", "head"},
 };
 
+inline constexpr TensorPattern torchtitan_patterns[] = {
+    {"tok_embeddings.weight", "token_embedding"},
+    {"layers.{}.attention_norm.weight", "layer.{}.attention_norm_gain"},
+    {"layers.{}.attention.qkv_linear.wqkv.weight", "layer.{}.query layer.{}.key layer.{}.value",
+     Packing::key_groups},
+    {"layers.{}.attention.qkv_linear.wqkv.bias",
+     "layer.{}.query_bias layer.{}.key_bias layer.{}.value_bias", Packing::key_groups},
+    {"layers.{}.attention.wo.weight", "layer.{}.attention_output"},
+    {"layers.{}.attention.wo.bias", "layer.{}.attention_output_bias"},
+    {"layers.{}.attention.q_norm.weight", "layer.{}.query_norm_gain"},
+    {"layers.{}.attention.k_norm.weight", "layer.{}.key_norm_gain"},
+    {"layers.{}.ffn_norm.weight", "layer.{}.mlp_norm_gain"},
+    {"layers.{}.feed_forward.w1.weight", "layer.{}.mlp_gate"},
+    {"layers.{}.feed_forward.w3.weight", "layer.{}.mlp_up"},
+    {"layers.{}.feed_forward.w2.weight", "layer.{}.mlp_down"},
+    {"norm.weight", "final_norm_gain"},
+    {"lm_head.weight", "head"},
+};
+
 inline constexpr TensorPattern gguf_llama_patterns[] = {
     {"token_embd.weight", "token_embedding"},
     {"blk.{}.attn_norm.weight", "layer.{}.attention_norm_gain"},
@@ -133,13 +152,19 @@ inline constexpr Dialect gemma{
     "model.",
     MatrixLayout::out_in,
     detail::hf_llama_patterns,
-    "Gemma's norms multiply by 1 + weight: subtract 1 from the means of gains",
+    "the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does",
     {.embedding = sqrt(symbols::n)}};
 
-/// Source:   llama, model.py; torchtitan has the same names, with biases of Qwen2 and norms of queries and keys
-///           of Qwen3 (models/qwen3/model.py). w1 is the gate.
-inline constexpr Dialect meta_llama{"meta-llama", "LLaMA by Meta, torchtitan", "",
-                                    MatrixLayout::out_in, detail::meta_llama_patterns};
+/// Source:   llama, model.py. w1 is the gate. torchtitan has the same names where it does not fuse query, key and
+///           value, with a segment more, biases of Qwen2 and norms of queries and keys of Qwen3.
+inline constexpr Dialect meta_llama{"meta-llama", "LLaMA by Meta, torchtitan with fuse_qkv = False",
+                                    "", MatrixLayout::out_in, detail::meta_llama_patterns};
+
+/// Source:   torchtitan b5bcd76c, models/llama3/__init__.py and qwen3/__init__.py, whose configurations have fuse_qkv
+///           = True; models/common/attention.py, FusedQKVLinear: for each key head its query heads, the key, the
+///           value. Its state_dict has the three apart.
+inline constexpr Dialect torchtitan{"torchtitan", "torchtitan's Llama 3 and Qwen3", "",
+                                    MatrixLayout::out_in, detail::torchtitan_patterns};
 
 /// Source:   gguf-py, constants.py.
 inline constexpr Dialect gguf_llama{"gguf-llama", "GGUF of LLaMA, Mistral, Qwen2, Qwen3, Gemma", "",

@@ -36,19 +36,20 @@ struct TensorFactors {
   }
 };
 
-/// A plan and the tensors of a code base that it is for.
-struct NamedPlan {
-  Plan plan;
-  Assignment assignment;
-  std::vector<TensorFactors> factors;  // one per tensor of the assignment
-};
-
 /// The matrices that an optimizer cuts out of a tensor before it normalizes them: none, or query, key and
 /// value. What it does not cut is one matrix to it, in the base as well.
 /// Source:   Megatron-LM 000a717, TensorParallelMuon.orthogonalize: --muon-split-qkv cuts linear_qkv into the rows of
 ///           all queries, keys and values
 enum class Cut { none, qkv };
 inline constexpr messages::Spelling<Cut, 2> cut_words{{{Cut::none, "none"}, {Cut::qkv, "qkv"}}};
+
+/// A plan and the tensors of a code base that it is for.
+struct NamedPlan {
+  Plan plan;
+  Assignment assignment;
+  std::vector<TensorFactors> factors;  // one per tensor of the assignment
+  std::optional<Cut> cut = {};         // of an optimizer that normalizes matrices, if it was said
+};
 
 /// The entries of a plan by their names.
 inline std::map<std::string_view, const Entry*> entries_by_name(const Plan& plan) {
@@ -66,10 +67,15 @@ inline TensorFactors factors_of(const Entry& entry) {
 
 /// Why two entries cannot have factors in common; nothing where they can.
 inline std::string disagreement(const Entry& a, const Entry& b) {
+  const bool heads = a.group != b.group && role_of(a.group) == Role::hidden && a.layer == b.layer &&
+                     a.fan_in == b.fan_in && a.fan_out != b.fan_out;
   const auto differ = [&](const char* what, double of_a, double of_b) {
     return a.name + " and " + b.name + " are parts of it, but want different " + what + " (" +
            numeric::number_text(of_a) + " and " + numeric::number_text(of_b) +
-           " times the global one; hint: split the tensor, as an optimizer has one for each)";
+           " times the global one; hint: " +
+           (heads ? "take a base with as many queries to a key, as --base-width makes it, or "
+                  : "") +
+           "split the tensor, as an optimizer has one for each)";
   };
   const TensorFactors of_a = factors_of(a), of_b = factors_of(b);
   if (!TensorFactors::same(of_a.learning_rate, of_b.learning_rate))
@@ -187,7 +193,7 @@ class PartProblems {
 /// optimizer that normalizes them, unless `cut` says what it does.
 /// Requires: an assignment of the plan's shape.
 inline NamedPlan name_plan(Plan plan, Assignment assignment, std::optional<Cut> cut = {}) {
-  NamedPlan named{std::move(plan), std::move(assignment), {}};
+  NamedPlan named{std::move(plan), std::move(assignment), {}, cut};
   const auto entries = entries_by_name(named.plan);
   const detail::PartProblems part_problems(named.plan, cut);
   named.factors.reserve(named.assignment.tensors.size());

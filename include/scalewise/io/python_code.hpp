@@ -15,6 +15,7 @@
 #include "scalewise/io/quoting.hpp"
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/words.hpp"
+#include "scalewise/plan/code_factors.hpp"
 #include "scalewise/plan/plan.hpp"
 
 namespace scalewise {
@@ -34,10 +35,14 @@ namespace detail {
 
 /// The first lines of a configuration in Python.
 inline std::string python_heading(const dialect::NamedPlan& named, std::string_view what) {
-  return fmt::format("# Rule {}, optimizer {}, {} weight decay, names {}.\n# {}\n",
-                     io::comment_text(named.plan.rule), named.plan.optimizer.name,
-                     word(policy::decay_words, named.plan.decay),
-                     io::comment_text(named.assignment.dialect), what);
+  std::string text = fmt::format("# Rule {}, optimizer {}, {} weight decay, names {}.\n# {}\n",
+                                 io::comment_text(named.plan.rule), named.plan.optimizer.name,
+                                 word(policy::decay_words, named.plan.decay),
+                                 io::comment_text(named.assignment.dialect), what);
+  for (const std::string& left : plan::left_to_multiply(named.plan)) {
+    text += "# Not in these groups: the model has to multiply " + io::comment_text(left) + ".\n";
+  }
+  return text;
 }
 
 /// LR * 0.125, or LR.
@@ -68,6 +73,11 @@ inline void require_adamw(const dialect::NamedPlan& named, std::string_view form
     throw InvalidInput("decay", "l2", "coupled or independent",
                        "the adam of " + std::string(format) + " decays as AdamW does");
   }
+}
+
+/// Whether an optimizer normalizes matrices, as Muon does.
+inline bool is_by_matrix(const io::PatternGroup& group) {
+  return group.factors.optimizer.normalization == policy::Normalization::by_matrix;
 }
 
 /// The numbers of tensors of all patterns.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -142,6 +143,45 @@ inline Plan with_code(Plan plan, const CodeFactors& code, const CodeFactors& of_
 
 inline Plan with_code(Plan plan, const CodeFactors& code) {
   return with_code(std::move(plan), code, code);
+}
+
+/// What the forward pass of a model still has to multiply, one line each: by the factors of the plan, over those of its
+/// code. Empty after fold(), unless that leaves some.
+inline std::vector<std::string> left_to_multiply(const Plan& plan) {
+  std::vector<std::string> left;
+  const CodeNumbers code = code_of(plan);
+  const auto say = [&](const std::string& what, double smallest, double largest) {
+    const auto is_one = [](double factor) { return factor > 1 - 1e-12 && factor < 1 + 1e-12; };
+    if (is_one(smallest) && is_one(largest)) return;  // up to rounding
+    std::string line = what + " by " + detail::four_digits(smallest);
+    if (largest != smallest) line += " to " + detail::four_digits(largest);
+    if (std::find(left.begin(), left.end(), line) == left.end()) left.push_back(std::move(line));
+  };
+  const auto once = [&](const std::string& what, double factor) { say(what, factor, factor); };
+  const Model& model = plan.model;
+  once("embeddings", left_over(model.embedding_multiplier, code.embedding_multiplier).value);
+  once("logits", left_over(model.logit_multiplier, code.logit_multiplier).value);
+  once("scores", left_over(model.attention_scale, code.attention_scale).value);
+  std::vector<double> skips, branches;
+  for (const Residual& residual : model.residuals) {
+    skips.push_back(residual.skip.value);
+    branches.push_back(left_over(residual.branch, code.branch).value);
+  }
+  const auto of_layers = [&](const char* what, const std::vector<double>& factors) {
+    if (factors.empty()) return;
+    const auto [smallest, largest] = std::minmax_element(factors.begin(), factors.end());
+    say(what, *smallest, *largest);
+  };
+  of_layers("the stream that branches are added to", skips);
+  of_layers("branches", branches);
+  for (const Entry& entry : plan.entries) {
+    const bool at_end = entry.group == Group::token_embedding ||
+                        entry.group == Group::patch_embedding || entry.group == Group::head;
+    if (!at_end || is_extra(plan, entry)) {
+      once(architecture::tensor_name(entry.name).part, entry.multiplier.value);
+    }
+  }
+  return left;
 }
 
 /// One line for each factor of the code that differs from the usual transformer's, and what is left

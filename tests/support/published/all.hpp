@@ -73,6 +73,8 @@ inline std::vector<Model> small_models() {
       hf_llama(tied_llama, "tied"),
       meta_llama(small_llama()),
       meta_llama(small_llama(), "torchtitan of 2026", MetaNames::torchtitan_2026),
+      torchtitan(small_llama()),
+      torchtitan(tied_llama, "tied"),
       gguf_llama(small_llama()),
       gguf_llama(tied_llama, "tied"),
       phi3(small_llama()),

@@ -136,6 +136,32 @@ inline Model meta_llama(const Shape& shape, const std::string& title = "small",
   return model;
 }
 
+/// torchtitan b5bcd76c, models/llama3/model.py and models/common/attention.py, FusedQKVLinear: for each key head its
+/// queries, the key, the value.
+inline Model torchtitan(const Shape& shape, const std::string& title = "small") {
+  Model model = empty_model("torchtitan", title, shape);
+  const Shape& s = model.shape;
+  const Writer top(model, "", "");
+  top.table("tok_embeddings.weight", "token_embedding", s.vocab, s.d_model);
+  for (long n = 0; n < s.depth; ++n) {
+    const Writer layer(model, numbered("layers.", n), numbered("layer.", n));
+    layer.dense("attention.qkv_linear.wqkv", query_key_value_by_group(s), s.d_model, s.biases);
+    layer.dense("attention.wo", "attention_output", s.heads * s.head_dim, s.d_model, s.biases);
+    layer.dense("feed_forward.w1", "mlp_gate", s.d_model, s.d_ff, s.biases);
+    layer.dense("feed_forward.w2", "mlp_down", s.d_ff, s.d_model, s.biases);
+    layer.dense("feed_forward.w3", "mlp_up", s.d_model, s.d_ff, s.biases);
+    layer.norm("attention_norm", "attention_norm");
+    layer.norm("ffn_norm", "mlp_norm");
+  }
+  top.norm("norm", "final_norm");
+  if (s.tied_head.value_or(false)) {
+    model.aliases = {{"lm_head.weight", "tok_embeddings.weight"}};
+  } else {
+    top.matrix("lm_head.weight", "head", s.d_model, s.vocab);
+  }
+  return model;
+}
+
 /// GGUF, its sizes turned round into the order of torch. A tied head is left out.
 inline Model gguf_llama(const Shape& shape, const std::string& title = "small") {
   Model model = empty_model("gguf-llama", title, shape);
