@@ -109,12 +109,12 @@ Json answer(const Request& request) {
 
   const std::string names = request.text("names");
   if (!names.empty()) a.names_code = dialect::dialect_named("names", names).code;
+  const auto say = [&](const std::string& line) {  // plans of several rules say the same
+    if (std::find(messages.begin(), messages.end(), line) == messages.end())
+      messages.push_back(line);
+  };
   const std::vector<Plan> plans = make_plans(
-      a, *target, request.model("base-preset", "base-config", "base config.json", messages),
-      [&](const std::string& line) {  // plans of several rules say the same
-        if (std::find(messages.begin(), messages.end(), line) == messages.end())
-          messages.push_back(line);
-      });
+      a, *target, request.model("base-preset", "base-config", "base config.json", messages), say);
   const bool compare = !a.compare.empty();
   const bool layers = request.flag("layers");
 
@@ -130,7 +130,8 @@ Json answer(const Request& request) {
   const std::string format = request.text("format");
   if (!names.empty()) {
     const auto& dialect = dialect::dialect_named("names", names);
-    json["text"] = tools::write_named(name_plan(plans.front(), dialect), format, layers);
+    json["text"] = tools::write_named(name_plan(plans.front(), dialect), format, layers, 0, say);
+    json["messages"] = messages;
   } else if (!format.empty()) {
     json["text"] = tools::write_plans(plans, compare, format, layers);
   }

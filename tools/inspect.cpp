@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "frame/program.hpp"
+#include "frame/progress.hpp"
 #include "planning/arguments.hpp"
 #include "planning/rule_options.hpp"
 #include "planning/set_option.hpp"
@@ -367,10 +368,11 @@ std::pair<std::string, int> run(const Arguments& a) {
                          "give --config or --preset: the files do not say it");
     }
     const Plan plan = planned(a, *model.given, tensors);
-    return {scalewise::tools::write_named("inspect",
-                                          name_plan(plan, assignment_of(a, plan.shape, tensors),
-                                                    scalewise::tools::cut_of(a, plan)),
-                                          a.format, a.layers, a.columns()),
+    return {scalewise::tools::write_named(
+                name_plan(plan, assignment_of(a, plan.shape, tensors),
+                          scalewise::tools::cut_of(a, plan)),
+                a.format, a.layers, a.columns(),
+                [](const std::string& line) { scalewise::frame::say_once("inspect: " + line); }),
             0};
   }
   const auto need_rule = [](bool given, const char* option) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "frame/program.hpp"
+#include "frame/progress.hpp"
 #include "planning/arguments.hpp"
 #include "planning/lists.hpp"
 #include "planning/picture.hpp"
@@ -51,8 +52,9 @@ std::string write_plans(const std::vector<Plan>& plans, const Arguments& a) {
 std::string write_with_names(const Plan& plan, const Arguments& a) {
   std::string text;
   scalewise::tools::with_names(a.program, a.names, [&](const scalewise::dialect::Dialect& dialect) {
-    text = scalewise::tools::write_named(a.program, name_plan(plan, dialect, cut_of(a, plan)),
-                                         a.format, a.layers, a.columns());
+    text = scalewise::tools::write_named(
+        name_plan(plan, dialect, cut_of(a, plan)), a.format, a.layers, a.columns(),
+        [&](const std::string& line) { scalewise::frame::say_once(a.program + ": " + line); });
   });
   return text;
 }

@@ -25,8 +25,6 @@ namespace scalewise::tools {
 
 namespace {
 
-using Say = std::function<void(const std::string&)>;
-
 constexpr const char* how_to_give_a_base =
     "give --base-width or --base-depth, --base-preset or --base-config";
 

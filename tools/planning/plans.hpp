@@ -17,6 +17,9 @@
 
 namespace scalewise::tools {
 
+/// Takes warnings and notes, a line each.
+using Say = std::function<void(const std::string&)>;
+
 /// A model to be planned, or its base.
 struct GivenModel {
   Shape shape;
@@ -63,7 +66,6 @@ std::vector<Extra> extras_of(const PlanArguments& arguments);
 /// --single-rate leaves.
 /// Throws:   InvalidInput; std::invalid_argument with all warnings of a strict plan.
 std::vector<Plan> make_plans(const PlanArguments& arguments, GivenModel target,
-                             std::optional<GivenModel> base,
-                             const std::function<void(const std::string&)>& say);
+                             std::optional<GivenModel> base, const Say& say);
 
 }  // namespace scalewise::tools

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "frame/progress.hpp"
 #include "scalewise/io/fairseq_groups.hpp"
 #include "scalewise/io/fit_table.hpp"
 #include "scalewise/io/megatron_overrides.hpp"
@@ -94,14 +93,14 @@ std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers,
   return out + (prose ? footing(plans) : "");
 }
 
-void say_what_is_left(const std::string& program, const Plan& plan) {
+void say_what_is_left(const Plan& plan, const Say& say) {
   const std::vector<std::string> left = plan::left_to_multiply(plan);
   if (left.empty()) return;
   std::string all;
   for (const std::string& line : left) all += (all.empty() ? "" : ", ") + line;
   const bool folds = plan::left_to_multiply(fold(plan).plan) != left;
-  frame::say_once(program + ": note: the groups do not contain what the model has to multiply: " +
-                  all + (folds ? " (hint: --fold puts it into the weights)" : ""));
+  say("note: the groups do not contain what the model has to multiply: " + all +
+      (folds ? " (hint: --fold puts it into the weights)" : ""));
 }
 
 }  // namespace
@@ -178,13 +177,13 @@ std::string write_plans(const std::vector<Plan>& plans, bool compare, const std:
   return as_tables(plans, compare, layers, style, columns);
 }
 
-std::string write_named(const std::string& program, const dialect::NamedPlan& named,
-                        const std::string& format, bool layers, std::size_t columns) {
+std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
+                        std::size_t columns, const Say& say) {
   messages::require_none("cannot name the tensors as " + named.assignment.dialect + " does:",
                          named.assignment.problems);
   for (const NamedFormat& known : named_formats) {
     if (format != known.name) continue;
-    if (known.of_groups) say_what_is_left(program, named.plan);
+    if (known.of_groups) say_what_is_left(named.plan, say);
     return known.write(named);
   }
   if (format == "json") return to_json(named).dump(1) + "\n";

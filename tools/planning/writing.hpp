@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planning/plans.hpp"
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/io/table.hpp"
 #include "scalewise/plan/plan.hpp"
@@ -35,10 +36,10 @@ std::string footing(const std::vector<Plan>& plans);
 std::string write_plans(const std::vector<Plan>& plans, bool compare, const std::string& format,
                         bool layers, std::size_t columns = 0);
 
-/// A plan by the tensors of a code base, in any format. `layers`: a row per tensor. `program` begins a note of
+/// A plan by the tensors of a code base, in any format. `layers`: a row per tensor. `say` gets a note of
 /// multipliers that the format leaves out.
 /// Throws:   std::invalid_argument with all problems of the assignment, InvalidInput for "svg".
-std::string write_named(const std::string& program, const dialect::NamedPlan& named,
-                        const std::string& format, bool layers, std::size_t columns = 0);
+std::string write_named(const dialect::NamedPlan& named, const std::string& format, bool layers,
+                        std::size_t columns, const Say& say);
 
 }  // namespace scalewise::tools

@@ -172,8 +172,8 @@ class TunedModel {
   /// A plan as training code reads it.
   std::string text(const Plan& plan) const {
     if (dialect_ == nullptr) return tools::write_plans({plan}, false, "json", false);
-    return tools::write_named("tune", name_plan(plan, *dialect_, cut_of(args_, plan)), "json",
-                              false);
+    return tools::write_named(name_plan(plan, *dialect_, cut_of(args_, plan)), "json", false, 0,
+                              [](const std::string&) {});
   }
 
  private:
