@@ -81,8 +81,8 @@ Eigen::Array<double, size, 1> normal_mean(const Eigen::Vector3d& k, double step,
   const auto panels = [&](double kink, double deviation, const auto& of) -> Values {
     const double middle = std::clamp(kink, -end, end);
     Values sum = Values::Zero();
-    for (const double far : {-end, end}) {
-      double to = far;
+    for (const double outer : {-end, end}) {
+      double to = outer;
       while (std::abs(to - middle) * deviation > end * step && step > 0) {
         const double from = (to + middle) / 2;
         sum += panel((std::min)(from, to), (std::max)(from, to), of);
