@@ -318,11 +318,13 @@ def _adds_one(module: torch.nn.Module) -> bool:
 
     A copy is asked, on the CPU. What cannot be asked, such as a kernel for another device, multiplies by the weight.
     """
-    copied = copy.copy(module)
-    copied._parameters = {name: p if p is None else torch.nn.Parameter(torch.zeros(p.shape), requires_grad=False)
-                          for name, p in module._parameters.items()}
-    size = next(p.shape[0] for p in copied._parameters.values() if p is not None)
-    values = torch.linspace(1.0, 2.0, size).reshape(1, 1, size)
+    on = {"device": "cpu", "dtype": torch.float32}
+    copied = object.__new__(type(module))  # fully_shard gives modules a class that does not copy itself
+    copied.__dict__.update(module.__dict__, _parameters={
+        name: p if p is None else torch.nn.Parameter(torch.zeros(p.shape, **on), requires_grad=False)
+        for name, p in module._parameters.items()})
+    size = next(p.shape[0] for p in module._parameters.values() if p is not None)
+    values = torch.linspace(1.0, 2.0, size, **on).reshape(1, 1, size)
     try:
         with torch.no_grad():
             return not torch.equal(*(type(module).forward(copied, x) for x in (values, values.flip(-1))))

@@ -112,7 +112,7 @@ class Row:
     """A row of a table: its groups, what they start at, when it holds, and its cells by the number of a plan."""
 
     def __init__(self, first, numbers, known):
-        self.first, self.numbers, self.holds, self.sets, self.starts = first, numbers, lambda shape, layers: True, [], {}
+        self.numbers, self.holds, self.sets, self.starts = numbers, lambda shape, layers: True, [], {}
         for words, holds in CONDITIONS.items():
             if first.endswith(" " + words):
                 first, self.holds = first.removesuffix(words).strip().removesuffix(","), holds

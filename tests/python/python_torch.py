@@ -139,6 +139,13 @@ class Start(unittest.TestCase):
             def forward(self, x):
                 return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
 
+        class Sharded(Gemma):
+            """PyTorch 2.11, torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule.__new__: a copy is made anew."""
+            def __new__(cls, *arguments):
+                made = object.__new__(Gemma)
+                made.__init__(*arguments)
+                return made
+
         class OnADevice(Norm):
             def forward(self, x):
                 raise RuntimeError("a kernel for another device")
@@ -147,7 +154,7 @@ class Start(unittest.TestCase):
             "--rule", "complete-p", "--preset", "llama-2-7b", "--names", "hf-llama", "--fold", "--base-preset", "llama-2-7b",
             *torch_support.settings(d_model=32, heads=2, kv_heads=2, depth=2, vocab=50, d_ff=64, tied_head="true"),
             *torch_support.settings("base.", d_model=16, heads=1, kv_heads=1, depth=2, vocab=50, d_ff=32, tied_head="true"))
-        for kind, less in ((Gemma, 1), (Llama, 0), (Nemotron, 1), (nn.LayerNorm, 0), (OnADevice, 0)):
+        for kind, less in ((Gemma, 1), (Llama, 0), (Nemotron, 1), (nn.LayerNorm, 0), (OnADevice, 0), (Sharded, 1)):
             model = nn.Module()
             for tensor in plan.tensors:
                 at, *path = [model, *tensor["name"].split(".")[:-1]]
@@ -158,6 +165,8 @@ class Start(unittest.TestCase):
                 shape = tensor["shape"]
                 module = kind(shape[0]) if len(shape) == 1 else nn.Linear(*shape[::-1], bias=False)
                 module.bias = None
+                if kind is Sharded and len(shape) == 1:
+                    module.__class__ = Sharded
                 setattr(parent, path[-1], module)
             scalewise.apply(model, plan, base_std=0.02)
             with self.subTest(kind=kind.__name__):

@@ -175,11 +175,8 @@ inline std::vector<std::string> left_to_multiply(const Plan& plan) {
   of_layers("the stream that branches are added to", skips);
   of_layers("branches", branches);
   for (const Entry& entry : plan.entries) {
-    const bool at_end = entry.group == Group::token_embedding ||
-                        entry.group == Group::patch_embedding || entry.group == Group::head;
-    if (!at_end || is_extra(plan, entry)) {
-      once(architecture::tensor_name(entry.name).part, entry.multiplier.value);
-    }
+    if (is_at_end(plan, entry)) continue;
+    once(architecture::tensor_name(entry.name).part, entry.multiplier.value);
   }
   return left;
 }

@@ -161,9 +161,7 @@ inline Plan seen_by_training(Plan plan) {
     for (Residual& residual : plan.model.residuals) residual.branch = {1, 1};
   }
   for (Entry& entry : plan.entries) {
-    const bool end = entry.group == Group::head || entry.group == Group::token_embedding ||
-                     entry.group == Group::patch_embedding;
-    if (end && !plan::is_extra(plan, entry)) entry.multiplier = {1, 1};  // the model's contain it
+    if (plan::is_at_end(plan, entry)) entry.multiplier = {1, 1};  // the model's contain it
     if (!normalized || !architecture::is_matrix(entry.group)) continue;
     entry.init_variance = {1, 1};
     const bool reads_size = entry.group == Group::mlp_gate;  // the activation does

@@ -40,8 +40,7 @@ class PlanFold {
     }
     ends();
     for (Entry& entry : plan.entries) {
-      if (is_end(entry.group) && !plan::is_extra(plan, entry)) continue;
-      fold_tensor(entry);
+      if (!plan::is_at_end(plan, entry)) fold_tensor(entry);
     }
     residuals();
     attention();
@@ -50,10 +49,6 @@ class PlanFold {
 
  private:
   static Number<Kind::multiplier> one() { return {1, 1}; }
-  static bool is_end(Group group) {
-    return group == Group::token_embedding || group == Group::patch_embedding ||
-           group == Group::head;
-  }
 
   /// A list does not say which matrix ends a branch, or makes the queries.
   void leave_model() {
@@ -110,7 +105,7 @@ class PlanFold {
                                                          entry.group == Group::final_norm_bias);
       if (stem) into(entry, embedding);
       if (tied ? end : entry.group == Group::head) into(entry, logits);
-      if (is_end(entry.group)) entry.multiplier = one();
+      if (plan::is_at_end(plan, entry)) entry.multiplier = one();
     }
     model.embedding_multiplier = code_.embedding_multiplier;
     model.logit_multiplier = code_.logit_multiplier;

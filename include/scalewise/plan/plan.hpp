@@ -281,6 +281,14 @@ inline bool is_extra(const Plan& plan, const Entry& entry) {
   });
 }
 
+/// Whether a tensor is at an end of the model, whose multipliers contain its own: the embedding of tokens or patches, or the
+/// head.
+inline bool is_at_end(const Plan& plan, const Entry& entry) {
+  const bool end = entry.group == Group::token_embedding || entry.group == Group::patch_embedding ||
+                   entry.group == Group::head;
+  return end && !is_extra(plan, entry);
+}
+
 }  // namespace plan
 
 namespace detail {
