@@ -93,10 +93,10 @@ std::vector<AttentionSizes> all_sizes() {
     all.push_back({1, 1, 1, heads, kv_heads, 1, true});
   }
   // More than one tile of tokens, the last of them cut.
-  static_assert(nn::detail::causal_tile < 33);
+  static_assert(nn::detail::causal_tile < 65);
   all.push_back({2, 70, 70, 4, 2, 2, true});
-  all.push_back({1, 33, 80, 2, 2, 2, true});
-  all.push_back({1, 33, 80, 2, 1, 2, true});
+  all.push_back({1, 65, 130, 2, 2, 2, true});
+  all.push_back({1, 65, 130, 2, 1, 2, true});
   return all;
 }
 
