@@ -124,6 +124,8 @@ def _same_shape(got: List[int], shape: List[int]) -> bool:
 def _match(model: Model, plan: Plan, whole: bool = True) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
     """The plan's tensors with the model's, in the order of the plan. Optimizers need not see them whole: FSDP with
     use_orig_params=True leaves the names, and of each tensor a run of numbers."""
+    if not isinstance(plan, Plan):
+        fail([f"plan = {shown(plan)}: expected a Plan (hint: scalewise.load(path) reads one)"])
     named, problems = _named(model), []
     cut = not whole and any("_fsdp_wrapped_module" in name for name in named)
     fail(f"{name} = {shown(value)}: expected a tensor" for name, value in named.items() if not torch.is_tensor(value))
@@ -759,10 +761,10 @@ class Recorder:
 
     def __init__(self, model: torch.nn.Module, plan: Plan, optimizer: Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]],
                  size: Optional[int] = None, seed: int = 0, keep: Sequence[str] = ()):
+        self._plan, self._pairs = plan, _match(model, plan)
         self._size = _whole_number("size", plan.plan["shape"]["d_model"] if size is None else size, 1, 1 << 62,
                                    "from 1 to 2^62 - 1")
         self._seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
-        self._plan, self._pairs = plan, _match(model, plan)
         fail(_memory_problems(self._pairs))
         self._active, self._step = True, 0
         self._now: Optional[_Pass] = None  # the pass under way

@@ -528,6 +528,11 @@ class Optimizers(unittest.TestCase):
         self.assertEqual([counted.ignores(name) for name in ("mask_1.x", "mask_12.x", "mask_0.x", "mask_1ax")],
                          [True, True, False, False])
 
+    def test_a_path_is_no_plan(self):
+        for function, arguments in [(scalewise.apply, {}), (scalewise.param_groups, {"lr": 1.0}), (scalewise.Recorder, {"optimizer": None})]:
+            self.assertEqual(message_of(function, self.model, "plan.json", **arguments),
+                             "plan = 'plan.json': expected a Plan (hint: scalewise.load(path) reads one)")
+
     def test_one_tensor_under_two_names_is_named(self):
         state = dict(self.model.named_parameters())
         state["wte.weight"] = torch.zeros(VOCAB, 64)
