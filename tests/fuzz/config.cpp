@@ -22,7 +22,7 @@ static std::vector<std::string> seeds() {
   }
   std::ifstream families(SCALEWISE_TEST_DIR "/data/family_configs.jsonl");
   for (std::string line; std::getline(families, line);) {
-    const nlohmann::json family = nlohmann::json::parse(line);
+    const nlohmann::ordered_json family = nlohmann::ordered_json::parse(line);
     if (family.contains("config")) all.push_back(family["config"].dump());
   }
   return all;
@@ -31,7 +31,7 @@ static std::vector<std::string> seeds() {
 static std::string edited(std::string input, Random& random) { return edited_json(input, random); }
 
 static void run(std::string_view input) {
-  const nlohmann::json config = io::parse_json(input, "config.json");
+  const nlohmann::ordered_json config = io::parse_json(input, "config.json");
   try {
     static_cast<void>(io::describe_config(config, "config.json", {.width = 64}));
   } catch (const InvalidInput&) {  // has a shape nevertheless

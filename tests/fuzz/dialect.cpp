@@ -137,7 +137,7 @@ static std::string edited(std::string input, Random& random) {
 }
 
 static void run(std::string_view input) {
-  const nlohmann::json json = io::parse_json(input, "own.json");
+  const nlohmann::ordered_json json = io::parse_json(input, "own.json");
   const io::OwnDialect own(io::JsonReader(json, "own.json"));
   // One of the plans for each input, so that there are more inputs.
   const Plan& plan = plans()[std::hash<std::string_view>{}(input) % plans().size()];

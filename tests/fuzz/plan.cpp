@@ -25,7 +25,7 @@ namespace scalewise::fuzz::plan_target {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 Shape small(void (*change)(Shape&)) {
   Shape shape{.d_model = 4, .depth = 1, .heads = 2, .d_ff = 6, .context = 3, .vocab = 5};

@@ -19,7 +19,7 @@ namespace {
 
 /// Where the data end, by a header that may be anything.
 std::uintmax_t data_end(std::string_view header) {
-  const auto json = nlohmann::json::parse(header, nullptr, false);
+  const auto json = nlohmann::ordered_json::parse(header, nullptr, false);
   std::uintmax_t end = 0;
   if (!json.is_object()) return end;
   for (const auto& tensor : json) {

@@ -13,11 +13,11 @@
 namespace scalewise::golden {
 
 /// Each checks every case of its file. Returns: how many cases there are.
-long check_kernels(const nlohmann::json& file, Tally& tally);
-long check_rules(const nlohmann::json& file, Tally& tally);
-long check_signal_propagation(const nlohmann::json& file, Tally& tally);
+long check_kernels(const nlohmann::ordered_json& file, Tally& tally);
+long check_rules(const nlohmann::ordered_json& file, Tally& tally);
+long check_signal_propagation(const nlohmann::ordered_json& file, Tally& tally);
 
 /// "rule under optimizer" for each that has no case.
-std::vector<std::string> rules_without_case(const nlohmann::json& rules);
+std::vector<std::string> rules_without_case(const nlohmann::ordered_json& rules);
 
 }  // namespace scalewise::golden

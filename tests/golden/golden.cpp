@@ -23,7 +23,7 @@ using namespace scalewise;
 
 struct File {
   const char* name;
-  long (*check)(const nlohmann::json& file, golden::Tally& tally);
+  long (*check)(const nlohmann::ordered_json& file, golden::Tally& tally);
 };
 
 constexpr File json_files[] = {
@@ -49,7 +49,8 @@ bool agrees(const File& file, const std::string& path, bool every_rule) {
     return false;
   }
   golden::Tally tally;
-  const nlohmann::json json = io::parse_json(files::read_file(path, std::size_t{1} << 28U), path);
+  const nlohmann::ordered_json json =
+      io::parse_json(files::read_file(path, std::size_t{1} << 28U), path);
   const long cases = file.check(json, tally);
   if (file.check == golden::check_rules) {
     for (const std::string& missing : golden::rules_without_case(json)) {

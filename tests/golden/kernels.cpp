@@ -23,7 +23,7 @@ namespace scalewise::golden {
 namespace {
 
 using namespace kernels;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 Matrix<> matrix(const json& rows) {
   Matrix<> m(static_cast<Index>(rows.size()), static_cast<Index>(rows.at(0).size()));

@@ -89,7 +89,7 @@ void check_model(const io::JsonReader& model, const Plan& plan, Tally& tally) {
   check_residuals(model.at("residuals"), plan, tally);
 }
 
-void check_case(const io::JsonReader& reader, const nlohmann::json& json, Tally& tally) {
+void check_case(const io::JsonReader& reader, const nlohmann::ordered_json& json, Tally& tally) {
   reader.only({"policy", "optimizer", "shape", "base", "params", "tensors", "model"});
   const std::string policy = reader.at("policy").string();
   const Optimizer optimizer =
@@ -111,7 +111,7 @@ void check_case(const io::JsonReader& reader, const nlohmann::json& json, Tally&
 
 }  // namespace
 
-long check_rules(const nlohmann::json& file, Tally& tally) {
+long check_rules(const nlohmann::ordered_json& file, Tally& tally) {
   const std::vector<io::JsonReader> cases = io::JsonReader(file, "rules.json").at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     try {
@@ -123,7 +123,7 @@ long check_rules(const nlohmann::json& file, Tally& tally) {
   return static_cast<long>(cases.size());
 }
 
-std::vector<std::string> rules_without_case(const nlohmann::json& file) {
+std::vector<std::string> rules_without_case(const nlohmann::ordered_json& file) {
   std::set<std::string> with_case;
   for (const io::JsonReader& c : io::JsonReader(file, "rules.json").at("cases").items()) {
     with_case.insert(c.at("policy").string() + " under " + c.at("optimizer").string());

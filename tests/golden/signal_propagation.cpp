@@ -246,7 +246,7 @@ void compare(const io::JsonReader& expected, const Numbers& ours, const std::str
 }
 
 long check_component(const io::JsonReader& section, const std::string& name,
-                     const nlohmann::json& json, Tally& tally) {
+                     const nlohmann::ordered_json& json, Tally& tally) {
   const auto* component = std::find_if(std::begin(components), std::end(components),
                                        [&](const Component& known) { return known.name == name; });
   if (component == std::end(components)) {
@@ -273,14 +273,14 @@ long check_component(const io::JsonReader& section, const std::string& name,
 
 // ---- whole models --------------------------------------------------------------------------------
 
-void compare_all(const io::JsonReader& object, const nlohmann::json& json, const Numbers& ours,
-                 Tally& tally, double tolerance) {
+void compare_all(const io::JsonReader& object, const nlohmann::ordered_json& json,
+                 const Numbers& ours, Tally& tally, double tolerance) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_number()) compare(object.at(key), ours, key, tally, tolerance);
   }
 }
 
-long check_zipf(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_zipf(const io::JsonReader& section, const nlohmann::ordered_json& json, Tally& tally) {
   const long vocab = section.at("V").integer();
   const double length = section.at("L").number();
   const double tolerance = section.at("tol_formula").number();
@@ -335,7 +335,7 @@ Numbers stable_numbers(const LayerGains& g) {
           {"C2", g.mlp}};
 }
 
-long check_stable(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_stable(const io::JsonReader& section, const nlohmann::ordered_json& json, Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
   const auto gains = [](const io::JsonReader& c) {
     return LayerGains{.attention = c.at("C1").number(), .mlp = c.at("C2").number()};
@@ -528,7 +528,8 @@ void check_simulated(const io::JsonReader& mc, const Profile& p, bool post,
   }
 }
 
-long check_profiles(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_profiles(const io::JsonReader& section, const nlohmann::ordered_json& json,
+                    Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
   const std::vector<io::JsonReader> cases = section.at("cases").items();
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -567,7 +568,7 @@ DepthMethod method_of(const std::string& name) {
   throw InvalidInput("method", name, "a method of the file");
 }
 
-long check_growth(const io::JsonReader& section, const nlohmann::json& json, Tally& tally) {
+long check_growth(const io::JsonReader& section, const nlohmann::ordered_json& json, Tally& tally) {
   const double tolerance = section.at("tol_formula").number();
   DepthModel m;
   m.width = section.at("d").number();
@@ -654,14 +655,14 @@ long check_twelve(const io::JsonReader& section, Tally& tally) {
 
 }  // namespace
 
-long check_signal_propagation(const nlohmann::json& file, Tally& tally) {
+long check_signal_propagation(const nlohmann::ordered_json& file, Tally& tally) {
   const io::JsonReader reader(file, "signal_propagation.json");
   long cases = 0;
   for (const auto& [name, json] : file["components"].items()) {
     cases += check_component(reader.at("components").at(name), name, json, tally);
   }
   const io::JsonReader model = reader.at("model");
-  const nlohmann::json& json = file["model"];
+  const nlohmann::ordered_json& json = file["model"];
   for (const auto& [name, section] : json.items()) {
     if (name == "a_zipf") {
       cases += check_zipf(model.at(name), section, tally);

@@ -27,7 +27,7 @@
 namespace both_ways {
 
 using namespace scalewise;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 /// Layers are alike, so some of them do.
 constexpr long most_layers = 4;

@@ -20,7 +20,7 @@ namespace config_experts {
 
 using namespace scalewise;
 using Catch::Matchers::ContainsSubstring;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 json mixture_config(const std::string& preset) {
   json config = json::parse(io::published_config(preset)->json);

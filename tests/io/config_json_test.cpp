@@ -19,7 +19,7 @@
 
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 using scalewise::InvalidInput;
 using scalewise::preset_shape;
 using scalewise::Shape;

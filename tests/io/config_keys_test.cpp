@@ -20,7 +20,7 @@
 
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 using namespace scalewise;
 using Catch::Matchers::ContainsSubstring;
 

@@ -24,7 +24,7 @@ namespace {
 
 using namespace scalewise;
 using Catch::Matchers::ContainsSubstring;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 /// Lines of a file below tests/data, by name.
 std::map<std::string, json> lines_of(const std::string& file) {
@@ -330,7 +330,9 @@ TEST_CASE("The page of described models lists the types that have a table") {
 
 TEST_CASE("A base that is less deep alone leaves each matrix what it is") {
   std::map<std::string, json> all = families();
+  std::size_t tried = 0;
   for (const auto& [name, row] : all) {
+    if (test::sanitized && tried++ % 4 != 0) continue;
     INFO(name);
     const json& config = row["config"];
     const io::ConfigDescription target = io::describe_config(config, name);

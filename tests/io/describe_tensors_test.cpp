@@ -32,7 +32,7 @@ TensorFile file_of(const ModelDescription& model) {
 TEST_CASE("Names of published models say what tables say, or are doubted") {
   std::size_t compared = 0;
   std::set<std::string> differing;
-  const auto compare = [&](const std::string& id, const nlohmann::json& config) {
+  const auto compare = [&](const std::string& id, const nlohmann::ordered_json& config) {
     const ModelDescription model = io::describe_config(config, id).model;
     const io::FileDescription read = io::describe_tensors(file_of(model));
     std::string doubts;
@@ -49,10 +49,10 @@ TEST_CASE("Names of published models say what tables say, or are doubted") {
     }
   };
   for (const io::PublishedConfig& config : io::published_configs)
-    compare(std::string(config.id), nlohmann::json::parse(config.json));
+    compare(std::string(config.id), nlohmann::ordered_json::parse(config.json));
   std::ifstream lines(std::string(SCALEWISE_TEST_DIR) + "/data/family_configs.jsonl");
   for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json model = nlohmann::json::parse(line);
+    const nlohmann::ordered_json model = nlohmann::ordered_json::parse(line);
     if (model.contains("config")) compare(model["name"], model["config"]);
   }
   std::string text;

@@ -15,16 +15,16 @@ using namespace scalewise;
 namespace {
 
 /// What the readers of plans refuse or accept, in C++ and in Python (tests/python/plans.py).
-const nlohmann::json& hostile_plans() {
-  static const nlohmann::json corpus = nlohmann::json::parse(
+const nlohmann::ordered_json& hostile_plans() {
+  static const nlohmann::ordered_json corpus = nlohmann::ordered_json::parse(
       files::read_file(SCALEWISE_TEST_DIR "/data/hostile_plans.json", 1 << 20));
   return corpus;
 }
 
 /// The plan of the corpus as text, with one member replaced by a text, which may be no JSON.
 std::string hostile(const std::string& pointer, const std::string& text) {
-  nlohmann::json plan = hostile_plans()["plan"];
-  plan[nlohmann::json::json_pointer(pointer)] = "@@";
+  nlohmann::ordered_json plan = hostile_plans()["plan"];
+  plan[nlohmann::ordered_json::json_pointer(pointer)] = "@@";
   std::string changed = plan.dump();
   return changed.replace(changed.find("\"@@\""), 4, text);
 }
@@ -35,8 +35,8 @@ bool plan_is_read(const std::string& text) {
 
 /// The plan without one member.
 std::string plan_without(const std::string& pointer) {
-  nlohmann::json plan = hostile_plans()["plan"];
-  const nlohmann::json::json_pointer member(pointer);
+  nlohmann::ordered_json plan = hostile_plans()["plan"];
+  const nlohmann::ordered_json::json_pointer member(pointer);
   plan[member.parent_pointer()].erase(member.back());
   return plan.dump();
 }
@@ -44,10 +44,10 @@ std::string plan_without(const std::string& pointer) {
 }  // namespace
 
 TEST_CASE("Plans that Python refuses or accepts are refused or accepted", "[json]") {
-  const nlohmann::json& corpus = hostile_plans();
+  const nlohmann::ordered_json& corpus = hostile_plans();
   REQUIRE(plan_is_read(corpus["plan"].dump()));
   CHECK(plan::plan_fingerprint(read_plan(corpus["plan"].dump())) == corpus["fingerprint"]);
-  const auto check = [](const nlohmann::json& item, bool accepted) {
+  const auto check = [](const nlohmann::ordered_json& item, bool accepted) {
     for (const std::string pointer : item["at"]) {
       for (const std::string text : item["to"]) {
         INFO(pointer << " = " << text);
@@ -55,13 +55,13 @@ TEST_CASE("Plans that Python refuses or accepts are refused or accepted", "[json
       }
     }
   };
-  for (const nlohmann::json& item : corpus["cases"]) check(item, item["accepted"]);
-  for (const nlohmann::json& item : corpus["by_library"]) check(item, false);
+  for (const nlohmann::ordered_json& item : corpus["cases"]) check(item, item["accepted"]);
+  for (const nlohmann::ordered_json& item : corpus["by_library"]) check(item, false);
   for (const std::string pointer : corpus["removed"]) {
     INFO(pointer);
     CHECK(!plan_is_read(plan_without(pointer)));
   }
-  for (const nlohmann::json& item : corpus["texts"]) {
+  for (const nlohmann::ordered_json& item : corpus["texts"]) {
     INFO(item["text"]);
     CHECK(plan_is_read(item["text"]) == item["accepted"]);
   }

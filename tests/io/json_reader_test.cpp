@@ -16,7 +16,7 @@ namespace {
 using scalewise::io::JsonReader;
 
 /// The message with which a value is refused as a whole number.
-std::string refusal(const nlohmann::json& value) {
+std::string refusal(const nlohmann::ordered_json& value) {
   return scalewise::test::error_message([&] { JsonReader(value, "shape.vocab").integer(); });
 }
 
@@ -24,7 +24,7 @@ std::string refusal(const nlohmann::json& value) {
 
 TEST_CASE("Whole numbers below 2^62 are read, those from there on refused", "[json]") {
   constexpr std::uint64_t bound = std::uint64_t{1} << 62U;
-  const nlohmann::json below = bound - 1;
+  const nlohmann::ordered_json below = bound - 1;
   CHECK(JsonReader(below, "shape.vocab").integer() == 4611686018427387903L);
   CHECK(refusal(bound) == "shape.vocab = 4611686018427387904: expected a whole number below 2^62");
   // These would become negative.
@@ -35,7 +35,7 @@ TEST_CASE("Whole numbers below 2^62 are read, those from there on refused", "[js
 }
 
 TEST_CASE("Only whole numbers are whole numbers", "[json]") {
-  CHECK(JsonReader(nlohmann::json(-7), "x").integer() == -7);
+  CHECK(JsonReader(nlohmann::ordered_json(-7), "x").integer() == -7);
   CHECK(refusal(1.5) == "shape.vocab = 1.5: expected a whole number");
   CHECK(refusal("12") == "shape.vocab = \"12\": expected a whole number");
   CHECK(refusal(true) == "shape.vocab = true: expected a whole number");

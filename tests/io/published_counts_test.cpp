@@ -72,7 +72,7 @@ TEST_CASE("The tensors of a published config.json have the published number of p
 
 TEST_CASE("Models that a shape cannot describe are refused with the reason") {
   for (const auto& [type, reason] : scalewise::detail::other_models) {
-    CHECK_THROWS_WITH(shape_from_config(nlohmann::json{{"model_type", type}}),
+    CHECK_THROWS_WITH(shape_from_config(nlohmann::ordered_json{{"model_type", type}}),
                       Catch::Matchers::ContainsSubstring(std::string(reason)));
   }
 }

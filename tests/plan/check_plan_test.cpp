@@ -29,7 +29,7 @@
 namespace {
 
 using namespace scalewise;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using test::error_message;
 
 /// Other numbers, words of every kind that a plan has, and other types.

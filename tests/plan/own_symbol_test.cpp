@@ -81,7 +81,7 @@ TEST_CASE("Symbols that a rule brings along are written, evaluated and listed", 
   CHECK(plan.at("layer.1.query").where.front().value == 0.25);
   for (const plan::SymbolValue& listed : plan.symbols) CHECK(listed.text != "q");
 
-  CHECK(plan_from_json(nlohmann::json::parse(to_json(plan).dump())) == plan);
+  CHECK(plan_from_json(nlohmann::ordered_json::parse(to_json(plan).dump())) == plan);
 }
 
 TEST_CASE("A symbol that varies is listed wherever it stands", "[symbol]") {
@@ -99,7 +99,7 @@ TEST_CASE("A symbol that varies is listed wherever it stands", "[symbol]") {
   CHECK(test::formula_problem(plan) == "");
   CHECK(plan.at("layer.1.query").where ==
         std::vector{plan::SymbolValue{"q", "q_\\ell", "noise of the layer", 0.25}});
-  CHECK(plan_from_json(nlohmann::json::parse(to_json(plan).dump())) == plan);
+  CHECK(plan_from_json(nlohmann::ordered_json::parse(to_json(plan).dump())) == plan);
 }
 
 TEST_CASE("Symbols of one place go by their text, after those of all rules", "[symbol]") {

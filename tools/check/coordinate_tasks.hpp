@@ -25,8 +25,8 @@ inline nlohmann::ordered_json result_json(const RunTask& task, const check::Reco
 inline void add_results(const TaskFolder& folder, CoordinateRuns& runs) {
   for (const auto& [name, result] : folder.results()) {
     const RunTask task = run_task_named(name);
-    const nlohmann::json json = result;
-    runs.add(task, check::records_of(io::JsonReader(json, name).at("records"), runs.run_of(task)));
+    runs.add(task,
+             check::records_of(io::JsonReader(result, name).at("records"), runs.run_of(task)));
   }
 }
 

@@ -37,19 +37,19 @@ namespace fs = std::filesystem;
 
 /// The "settings" of the file PROGRAM.json that an earlier run has left in a folder; none without such a file.
 /// Throws:   InvalidInput for a file of something else.
-std::optional<nlohmann::json::object_t> settings_in(const std::string& file,
-                                                    const std::string& option,
-                                                    const std::string& folder) {
+std::optional<nlohmann::ordered_json> settings_in(const std::string& file,
+                                                  const std::string& option,
+                                                  const std::string& folder) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (!fs::exists(status)) return {};
   if (fs::is_regular_file(status)) {  // reading a pipe would wait for ever
     try {
-      const nlohmann::json saved =
+      const nlohmann::ordered_json saved =
           io::parse_json(files::read_file(file, std::size_t{1} << 30U), file);
-      return saved.at("settings").get<nlohmann::json::object_t>();
+      if (saved.at("settings").is_object()) return saved["settings"];
     } catch (const std::invalid_argument&) {  // the message below says what to do
-    } catch (const nlohmann::json::exception&) {
+    } catch (const nlohmann::ordered_json::exception&) {
     }
   }
   throw InvalidInput(option, messages::printable(folder), "a folder without another " + file,
@@ -58,20 +58,18 @@ std::optional<nlohmann::json::object_t> settings_in(const std::string& file,
 
 /// Compares the inputs of this run with those among the settings that a report carries.
 /// Throws:   InvalidInput naming the first that differs.
-void require_same_settings(nlohmann::json::object_t saved, const std::string& file,
+void require_same_settings(nlohmann::ordered_json saved, const std::string& file,
                            const frame::Options& options) {
-  const auto text = [](const nlohmann::json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  };
   const files::Inputs here = options.inputs();
-  files::Inputs there;  // in the order of the options, which objects of JSON do not keep
+  files::Inputs there;  // in the order of the options of today
   for (const files::Setting& input : here) {
     const auto found = saved.find(input.name.substr(2));
-    if (found != saved.end()) there.push_back({input.name, text(found->second)});
+    if (found != saved.end()) there.push_back({input.name, frame::input_text(*found)});
   }
   const nlohmann::ordered_json settings = options.settings();
   for (const auto& [key, value] : settings.items()) saved.erase(key);
-  for (const auto& [key, value] : saved) there.push_back({"--" + key, text(value)});
+  for (const auto& [key, value] : saved.items())
+    there.push_back({"--" + key, frame::input_text(value)});
   files::require_same_inputs(here, there, file);
 }
 

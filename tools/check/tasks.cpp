@@ -158,7 +158,7 @@ std::optional<TaskFolder::Json> TaskFolder::read(const std::string& id) const {
   if (!fs::is_regular_file(path, error)) return {};  // reading a pipe would wait for ever
   const io::CheckedLines lines = io::checked_lines(files::read_file(path, std::size_t{1} << 30U));
   if (lines.good.size() != 1 || !lines.damaged.empty()) return {};
-  const nlohmann::json json = io::parse_json(lines.good[0].json, path);
+  const nlohmann::ordered_json json = io::parse_json(lines.good[0].json, path);
   const io::JsonReader file(json, path);
   if (const std::string saved = file.at("schema").string(); saved != schema) {
     throw InvalidInput(path, messages::printable(saved), std::string(schema));

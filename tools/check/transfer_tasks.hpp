@@ -49,8 +49,7 @@ inline nlohmann::ordered_json result_json(const Experiment& e, const check::Rate
 
 inline check::RateRun run_of_result(const std::string& name, const nlohmann::ordered_json& result) {
   const check::SweepTask task = task_named(name);
-  const nlohmann::json json = result;
-  const io::JsonReader loss = io::JsonReader(json, name).at("loss");
+  const io::JsonReader loss = io::JsonReader(result, name).at("loss");
   const double diverged = std::numeric_limits<double>::infinity();
   return {task.size, task.octave, task.seed, loss.is_null() ? diverged : loss.number()};
 }

@@ -23,6 +23,10 @@
 
 namespace scalewise::frame {
 
+std::string input_text(const nlohmann::ordered_json& setting) {
+  return setting.is_string() ? setting.get<std::string>() : setting.dump();
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,11 +36,6 @@ template <class... Call>
 struct Overloaded : Call... {
   using Call::operator()...;
 };
-
-/// A value of settings() as Inputs hold it.
-std::string input_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 /// A checksum of the bytes of a file. A pipe could not be read again by the program.
 std::string file_fingerprint(const std::string& option, const std::string& path) {

@@ -177,6 +177,9 @@ class Options {
   std::string group_ = "Options";
 };
 
+/// A value of settings() as Inputs hold it.
+std::string input_text(const nlohmann::ordered_json& setting);
+
 /// The form of a report.
 enum class Format { table, json, csv };
 inline constexpr messages::Spelling<Format, 3> format_words{

@@ -35,7 +35,7 @@ io::ConfigDescription described_file(const std::string& path) {
 
 /// A configuration, and what messages call it.
 struct NamedConfig {
-  nlohmann::json json;
+  nlohmann::ordered_json json;
   std::string name;
 };
 

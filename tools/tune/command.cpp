@@ -125,9 +125,10 @@ Outcome loss_in(std::string_view output, LossFrom from) {
     const std::size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
     if (!line.substr(begin).starts_with('{')) continue;
     const std::string text = check::detail::with_nulls(line);
-    const auto json = nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, false);
+    const auto json =
+        nlohmann::ordered_json::parse(text.data(), text.data() + text.size(), nullptr, false);
     if (!json.is_object() || !json.contains("loss")) continue;
-    const nlohmann::json& loss = json.at("loss");
+    const nlohmann::ordered_json& loss = json.at("loss");
     if (const auto found = loss_of(loss.is_string() ? loss.get<std::string>() : loss.dump()))
       return *found;
     return {infinite, "its loss is no number"};

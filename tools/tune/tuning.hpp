@@ -102,8 +102,7 @@ using Rows = std::map<std::string, nlohmann::ordered_json>;
 
 /// The loss of a row; infinite: it failed.
 inline double loss_of_row(const std::string& name, const nlohmann::ordered_json& row) {
-  const nlohmann::json json = row;
-  const io::JsonReader loss = io::JsonReader(json, name).at("loss");
+  const io::JsonReader loss = io::JsonReader(row, name).at("loss");
   return loss.is_null() ? std::numeric_limits<double>::infinity() : loss.number();
 }
 

@@ -30,7 +30,8 @@ struct PlanFile {
 /// Reads what `plan --format json` writes, with --names or without.
 /// Throws:   InvalidInput naming the file where it has no plan.
 inline PlanFile read_plan_file(const std::string& path) {
-  const nlohmann::json json = io::parse_json(files::read_file(path, std::size_t{1} << 30U), path);
+  const nlohmann::ordered_json json =
+      io::parse_json(files::read_file(path, std::size_t{1} << 30U), path);
   const io::JsonReader root(json, path);
   if (root.at("schema").string() != io::named_plan_schema)
     return {path, plan_from_json(json, path)};

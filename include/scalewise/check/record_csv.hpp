@@ -101,7 +101,7 @@ class RecordCsv {
   class CsvCell {
    public:
     CsvCell(const std::string& text, const std::string& place, bool is_text)
-        : json_(is_text ? nlohmann::json(text) : parsed(text)), reader_(json_, place) {
+        : json_(is_text ? nlohmann::ordered_json(text) : parsed(text)), reader_(json_, place) {
       if (!is_text && !json_.is_number()) {
         throw InvalidInput(place, text.empty() ? "(empty)" : messages::printable(text), "a number");
       }
@@ -110,11 +110,11 @@ class RecordCsv {
     const io::JsonReader& read() const { return reader_; }
 
    private:
-    static nlohmann::json parsed(const std::string& text) {
-      return nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, false);
+    static nlohmann::ordered_json parsed(const std::string& text) {
+      return nlohmann::ordered_json::parse(text.data(), text.data() + text.size(), nullptr, false);
     }
 
-    nlohmann::json json_;
+    nlohmann::ordered_json json_;
     io::JsonReader reader_;
   };
 

@@ -94,7 +94,7 @@ class RecordReader {
  private:
   void add(const io::CheckedLine& line, const std::string& path) {
     const std::string name = path + " line " + std::to_string(line.number);
-    const nlohmann::json json = io::parse_json(line.json, name);
+    const nlohmann::ordered_json json = io::parse_json(line.json, name);
     const io::JsonReader reader(json, name);
     if (const std::string schema = reader.at("schema").string(); schema != record_schema) {
       throw InvalidInput(name + ".schema", messages::printable(schema), std::string(record_schema));
@@ -166,7 +166,7 @@ inline void append_records(const std::string& path, const Records& records,
   detail::require_readable(text);
   io::LineFile file(path, record_schema, files::IfLocked::wait);
   if (!file.lines().good.empty()) {
-    const nlohmann::json first = io::parse_json(file.lines().good[0].json, path);
+    const nlohmann::ordered_json first = io::parse_json(file.lines().good[0].json, path);
     files::require_same_inputs(inputs, io::inputs_of(io::JsonReader(first, path).at("inputs")),
                                path);
   }

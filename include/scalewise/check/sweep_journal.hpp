@@ -88,7 +88,7 @@ class SweepJournal {
   static void check_inputs(const std::string& line, const std::string& path,
                            const files::Inputs& inputs) {
     const std::string name = path + " line 1";
-    const nlohmann::json json = io::parse_json(line, name);
+    const nlohmann::ordered_json json = io::parse_json(line, name);
     const io::JsonReader header(json, name);
     header.only({"schema", "inputs"});
     if (const std::string saved = header.at("schema").string(); saved != schema) {
@@ -99,7 +99,7 @@ class SweepJournal {
 
   void add(const io::CheckedLine& line, const std::string& path) {
     const std::string name = path + " line " + std::to_string(line.number);
-    const nlohmann::json json = io::parse_json(line.json, name);
+    const nlohmann::ordered_json json = io::parse_json(line.json, name);
     const io::JsonReader reader(json, name);
     reader.only({"size", "octave", "seed", "loss"});
     const bool diverged = reader.at("loss").is_null();

@@ -98,7 +98,7 @@ class TextRows {
 
  private:
   void add_json(std::string_view line, std::size_t number) {
-    const nlohmann::json json = io::parse_json(with_nulls(line), place(number));
+    const nlohmann::ordered_json json = io::parse_json(with_nulls(line), place(number));
     if (!json.is_object()) {
       throw InvalidInput(place(number), scalewise::detail::value_text(json), "an object",
                          "a JSON object on each line, one for each run");
@@ -151,7 +151,8 @@ inline double table_number(std::string text) {
   if (text.starts_with('+')) text.erase(0, 1);
   if (text.starts_with('.')) text.insert(0, 1, '0');
   if (text.ends_with('.')) text += '0';
-  const auto json = nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, false);
+  const auto json =
+      nlohmann::ordered_json::parse(text.data(), text.data() + text.size(), nullptr, false);
   const double none = std::numeric_limits<double>::quiet_NaN();
   return json.is_number() ? json.get<double>() : none;
 }

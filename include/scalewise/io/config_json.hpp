@@ -104,7 +104,7 @@ inline constexpr std::string_view way_on =
     "names by --names FILE";
 
 /// Where a configuration has its language model in an object, the way to it.
-inline std::string nested_hint(const nlohmann::json& config) {
+inline std::string nested_hint(const nlohmann::ordered_json& config) {
   for (const char* key : {"text_config", "language_config", "llm_config", "thinker_config"}) {
     const auto found = config.find(key);
     if (found != config.end() && found->is_object()) {
@@ -115,7 +115,7 @@ inline std::string nested_hint(const nlohmann::json& config) {
 }
 
 /// The options that say what a params.json says, which has the number of rows of the MLP as a rule.
-inline std::string params_hint(const nlohmann::json& config) {
+inline std::string params_hint(const nlohmann::ordered_json& config) {
   const auto has = [&](const char* key) {
     const auto found = config.find(key);
     return found != config.end() && found->is_number_integer() && *found > 0 && *found <= 1 << 20;
@@ -143,7 +143,7 @@ inline std::string params_hint(const nlohmann::json& config) {
 }
 
 /// Why no reader fits, and what to do instead.
-inline std::string no_reader(const nlohmann::json& config, const std::string& type) {
+inline std::string no_reader(const nlohmann::ordered_json& config, const std::string& type) {
   for (const std::string& hint : {nested_hint(config), params_hint(config)}) {
     if (!hint.empty()) return hint;
   }
@@ -176,7 +176,7 @@ struct ModelConfig {
 ///           with a language model head, but without the layer before it; a ViT has a head of
 ///           id2label's length; the tables of positions of BART and OPT have two rows more than there are
 ///           positions, as their code has.
-inline ModelConfig model_config(const nlohmann::json& config,
+inline ModelConfig model_config(const nlohmann::ordered_json& config,
                                 const std::string& name = "config.json") {
   const detail::ConfigReader reader(config, name);
   const std::string type = reader.model_type();
@@ -199,7 +199,7 @@ inline ModelConfig model_config(const nlohmann::json& config,
 
 /// A `config.json`.
 /// Throws:   InvalidInput as read_file and parse_json; at most 16 MiB.
-inline nlohmann::json read_config_file(const std::string& path) {
+inline nlohmann::ordered_json read_config_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 24;
   return parse_json(files::read_file(path, limit), path);
 }
@@ -214,7 +214,7 @@ inline ModelConfig model_config_file(const std::string& path) {
 
 /// The shape alone of model_config().
 /// Throws:   InvalidInput as model_config.
-inline Shape shape_from_config(const nlohmann::json& config,
+inline Shape shape_from_config(const nlohmann::ordered_json& config,
                                const std::string& name = "config.json") {
   return io::model_config(config, name).shape;
 }

@@ -137,7 +137,7 @@ inline bool is_telling_key(std::string_view key) {
 }
 
 /// A value that switches nothing on: null, false, 0, nothing in it, and of factors 1.
-inline bool is_neutral(std::string_view key, const nlohmann::json& value) {
+inline bool is_neutral(std::string_view key, const nlohmann::ordered_json& value) {
   if (value.is_null()) return true;
   if (value.is_boolean()) {
     static constexpr std::string_view denials[] = {"no_",    "non_", "disable",
@@ -154,15 +154,15 @@ inline bool is_neutral(std::string_view key, const nlohmann::json& value) {
 }
 
 /// Layers that attend to everything, or to a window, have the same tensors.
-inline bool are_attention_layers(const nlohmann::json& types) {
+inline bool are_attention_layers(const nlohmann::ordered_json& types) {
   if (!types.is_array()) return false;
-  return any_of(types, [](const nlohmann::json& type) {
+  return any_of(types, [](const nlohmann::ordered_json& type) {
            return type != "full_attention" && type != "sliding_attention" &&
                   type != "chunked_attention";
          }) == false;
 }
 
-inline UnreadKey unread_key(std::string_view key, const nlohmann::json& value) {
+inline UnreadKey unread_key(std::string_view key, const nlohmann::ordered_json& value) {
   if (key == "layer_types" && are_attention_layers(value)) return UnreadKey::harmless;
   if (is_harmless_key(key) || is_neutral(key, value)) return UnreadKey::harmless;
   return is_telling_key(key) ? UnreadKey::telling : UnreadKey::unknown;

@@ -23,7 +23,7 @@ namespace scalewise::detail {
 /// Reads the keys of one `config.json`, and knows which it has not read. A key that is null counts as absent.
 class ConfigReader {
  public:
-  using Json = nlohmann::json;
+  using Json = nlohmann::ordered_json;
 
   ConfigReader(const Json& config, std::string name) : config_(config), name_(std::move(name)) {
     if (!config_.is_object()) {

@@ -58,13 +58,13 @@ inline const ModelTable* table_of(std::string_view type) {
 /// `describe(config, name)`: reads the configuration of the language model
 inline io::ConfigDescription describe_wrapped(const ConfigWrapper& wrapper,
                                               const ConfigReader& reader, auto&& describe) {
-  const nlohmann::json* found = reader.find(wrapper.key);
+  const nlohmann::ordered_json* found = reader.find(wrapper.key);
   if (found == nullptr || !found->is_object())
     throw reader.error(wrapper.key, "an object, the configuration of the language model");
   for (const char* key : {"vision_config", "mm_tokens_per_image"})
     static_cast<void>(reader.find(key));
   reader.only_value("tie_word_embeddings", true);
-  nlohmann::json text = *found;
+  nlohmann::ordered_json text = *found;
   if (!text.contains("model_type")) text["model_type"] = wrapper.text_type;
   const std::string name = reader.name() + ": " + wrapper.key;
   if (text["model_type"] != wrapper.text_type)
@@ -91,7 +91,7 @@ namespace io {
 /// another width, depth or number of experts. docs/any_model.md lists the model types; of other types that have a shape the names are those of plans.
 /// Source:   transformers, the modeling files of these types; the tables say which.
 /// Throws:   InvalidInput as model_config(), and for a width at which a size that grows with it would not be whole.
-inline ConfigDescription describe_config(const nlohmann::json& config,
+inline ConfigDescription describe_config(const nlohmann::ordered_json& config,
                                          const std::string& name = "config.json",
                                          const Base& base = {}) {
   const detail::ConfigReader reader(config, name);
@@ -104,7 +104,7 @@ inline ConfigDescription describe_config(const nlohmann::json& config,
   for (const detail::ConfigWrapper& wrapper : detail::config_wrappers) {
     if (wrapper.type != type) continue;
     return detail::describe_wrapped(wrapper, reader,
-                                    [&](const nlohmann::json& text, const std::string& of) {
+                                    [&](const nlohmann::ordered_json& text, const std::string& of) {
                                       return describe_config(text, of, base);
                                     });
   }
@@ -121,7 +121,7 @@ inline ConfigDescription describe_config(const nlohmann::json& config,
 /// nothing grows that would say them. They are those that a base of another width has.
 /// Throws:   InvalidInput as describe_config().
 inline std::vector<architecture::RoleOverride> roles_of_config(
-    const nlohmann::json& config, const std::string& name = "config.json") {
+    const nlohmann::ordered_json& config, const std::string& name = "config.json") {
   ConfigDescription target = describe_config(config, name);
   const ConfigDescription wider = describe_config(config, name, {2 * target.shape.d_model, 0});
   const DescribedModel model =
@@ -151,7 +151,7 @@ inline std::vector<std::string_view> described_types() {
 }
 
 /// Whether a configuration is of a model type that has no shape, so that a table describes it if anything does.
-inline bool has_no_shape(const nlohmann::json& config, const std::string& name) {
+inline bool has_no_shape(const nlohmann::ordered_json& config, const std::string& name) {
   return !detail::has_shape(detail::ConfigReader(config, name).model_type());
 }
 

@@ -41,7 +41,8 @@ namespace io {
 
 /// A description from JSON.
 /// Throws:   InvalidInput naming the key, and as check_description().
-inline ModelDescription read_description(const nlohmann::json& json, const std::string& name) {
+inline ModelDescription read_description(const nlohmann::ordered_json& json,
+                                         const std::string& name) {
   const JsonReader root(json, name);
   root.only({"schema", "tensors"});
   const std::string schema = root.at("schema").string();

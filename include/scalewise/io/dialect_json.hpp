@@ -174,7 +174,7 @@ class OwnDialect {
 /// Throws:   InvalidInput as OwnDialect, read_file and parse_json; at most 1 MiB.
 inline std::unique_ptr<io::OwnDialect> read_dialect_file(const std::string& path) {
   constexpr std::size_t limit = std::size_t{1} << 20;
-  const nlohmann::json json = io::parse_json(files::read_file(path, limit), path);
+  const nlohmann::ordered_json json = io::parse_json(files::read_file(path, limit), path);
   return std::make_unique<io::OwnDialect>(io::JsonReader(json, path));
 }
 

@@ -121,15 +121,15 @@ class JsonTextIterator {
 namespace io {
 
 /// Takes a JSON text piece by piece: only one string of it is in memory at a time.
-class JsonPieces : private nlohmann::json_sax<nlohmann::json> {
+class JsonPieces : private nlohmann::json_sax<nlohmann::ordered_json> {
  public:
   /// Reads the next bytes of the file as one JSON value, perhaps with white space around it.
   /// Throws:   InvalidInput where they are no JSON, and for a string of more than 1 MiB.
   void read(std::uint64_t bytes) {
     detail::JsonText text(file_, bytes);
     using Iterator = detail::JsonTextIterator;
-    nlohmann::json_sax<nlohmann::json>* const pieces = this;
-    nlohmann::json::sax_parse(Iterator(&text), Iterator(), pieces);
+    nlohmann::json_sax<nlohmann::ordered_json>* const pieces = this;
+    nlohmann::ordered_json::sax_parse(Iterator(&text), Iterator(), pieces);
   }
 
  protected:
@@ -194,7 +194,8 @@ class JsonPieces : private nlohmann::json_sax<nlohmann::json> {
     close();
     return true;
   }
-  bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception&) final {
+  bool parse_error(std::size_t, const std::string& token,
+                   const nlohmann::ordered_json::exception&) final {
     throw file_.error(
         "JSON", messages::printable(token), "valid JSON",
         "byte " + std::to_string(file_.position()) + " of the file cannot stand there");

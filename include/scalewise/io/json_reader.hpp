@@ -22,7 +22,8 @@ namespace scalewise::io {
 /// Throws:   each accessor, InvalidInput when the value is not what it asks for.
 class JsonReader {
  public:
-  JsonReader(const nlohmann::json& json, std::string path) : json_(json), path_(std::move(path)) {}
+  JsonReader(const nlohmann::ordered_json& json, std::string path)
+      : json_(json), path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
   bool is_null() const { return json_.is_null(); }
@@ -106,7 +107,7 @@ class JsonReader {
     throw InvalidInput(path_, detail::value_text(json_), expectation);
   }
 
-  const nlohmann::json& json_;
+  const nlohmann::ordered_json& json_;
   std::string path_;
 };
 

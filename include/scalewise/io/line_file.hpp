@@ -63,7 +63,7 @@ inline nlohmann::ordered_json text_json(const std::string& text) {
   try {
     static_cast<void>(json.dump());
     return json;
-  } catch (const nlohmann::json::type_error&) {
+  } catch (const nlohmann::ordered_json::type_error&) {
     constexpr std::string_view digits = "0123456789abcdef";
     std::string bytes;
     for (const char c : text) {

@@ -154,7 +154,7 @@ class ModelTableReader {
   }
 
   void note(const Words& words) {
-    const nlohmann::json* value = config_.find(words[1].c_str());
+    const nlohmann::ordered_json* value = config_.find(words[1].c_str());
     if (value == nullptr || is_neutral(words[1], *value)) return;
     description_.notes.push_back(words[1] + " = " + value_text(*value) + ": " + joined(words, 2));
   }
@@ -184,7 +184,7 @@ class ModelTableReader {
     if (key == "image_width") return config_.sides("image_size", 224).second;
     if (key == "patch_height") return config_.sides("patch_size", 16).first;
     if (key == "patch_width") return config_.sides("patch_size", 16).second;
-    const nlohmann::json* value = config_.find(key.c_str());
+    const nlohmann::ordered_json* value = config_.find(key.c_str());
     if (value != nullptr && value->is_boolean()) return value->get<bool>() ? 1 : 0;
     if (value == nullptr && condition) return 0;
     if (value != nullptr && *value == 0) return 0;

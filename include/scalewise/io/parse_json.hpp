@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,7 @@ namespace scalewise {
 namespace detail {
 
 /// A JSON value as error messages show it.
-inline std::string value_text(const nlohmann::json& value) {
+inline std::string value_text(const nlohmann::ordered_json& value) {
   if (value.is_object()) return "(an object)";
   if (value.is_array()) return "(an array)";
   if (value.is_string())
@@ -30,9 +31,9 @@ inline std::string value_text(const nlohmann::json& value) {
 }
 
 /// Builds the value while it is read, so that a bad text is refused before it can do harm.
-class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
+class JsonBuilder final : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
-  using Json = nlohmann::json;
+  using Json = nlohmann::ordered_json;
 
   static constexpr std::size_t max_depth = 64;
 
@@ -55,7 +56,7 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& value) override {
     key_ = value;
-    if (open_.back()->contains(key_)) {
+    if (!open_.back().keys.insert(key_).second) {
       throw InvalidInput(field(), "(given twice)", "one value for each key");
     }
     return true;
@@ -79,16 +80,22 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
+  struct Open {
+    Json* value;
+    std::set<std::string> keys;  // an ordered object would look through all of its own for each
+  };
+
   std::string field() const {
     return key_.empty() ? name_ : name_ + ": " + messages::printable(key_);
   }
 
   Json* place(Json&& value) {
     if (open_.empty()) return &(root_ = std::move(value));
-    Json& parent = *open_.back();
-    if (parent.is_object()) return &(parent[key_] = std::move(value));
-    parent.push_back(std::move(value));
-    return &parent.back();
+    Json& parent = *open_.back().value;
+    if (parent.is_object()) {
+      return &parent.get_ref<Json::object_t&>().emplace_back(key_, std::move(value)).second;
+    }
+    return &parent.emplace_back(std::move(value));
   }
 
   bool add(Json&& value) {
@@ -103,7 +110,7 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
                              " arrays and objects inside "
                              "each other");
     }
-    open_.push_back(place(std::move(value)));  // stays where it is until it is closed
+    open_.push_back({place(std::move(value)), {}});  // stays where it is until it is closed
     return true;
   }
 
@@ -116,7 +123,7 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
   std::string name_;
   std::string key_;  // the last one
   Json root_;
-  std::vector<Json*> open_;
+  std::vector<Open> open_;
 };
 
 }  // namespace detail
@@ -127,13 +134,13 @@ namespace io {
 /// Throws:   InvalidInput for a text that is not JSON, a key given twice in one object, a number
 ///           beyond a double, or more than 64 arrays and objects inside each other.
 /// Differs:  JSON itself allows all of these but the first.
-inline nlohmann::json parse_json(std::string_view text, const std::string& name) {
+inline nlohmann::ordered_json parse_json(std::string_view text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     throw InvalidInput(name, "(empty)", "valid JSON");
   }
   detail::JsonBuilder builder(text, name);
-  nlohmann::json_sax<nlohmann::json>* const events = &builder;
-  nlohmann::json::sax_parse(text.begin(), text.end(), events);
+  nlohmann::json_sax<nlohmann::ordered_json>* const events = &builder;
+  nlohmann::ordered_json::sax_parse(text.begin(), text.end(), events);
   return std::move(builder).take();
 }
 

@@ -262,7 +262,7 @@ inline nlohmann::ordered_json to_json(const Plan& plan) {
 /// Reads back what to_json(plan) wrote: an equal plan.
 /// Throws:   InvalidInput for JSON that is malformed, of another schema or major version, incomplete
 ///           or of the wrong types, and for a plan that check_plan() refuses.
-inline Plan plan_from_json(const nlohmann::json& json, const std::string& name = "plan") {
+inline Plan plan_from_json(const nlohmann::ordered_json& json, const std::string& name = "plan") {
   const io::JsonReader root(json, name);
   const std::string schema = root.at("schema").string();
   if (schema != io::plan_schema) {

@@ -164,8 +164,8 @@ std::optional<int> run_tasks(const RunsOf& of, const RunReport<Run>& runs, const
   for (const RunTask& task : missing_runs(of, results)) {
     const auto file = files.find(task_name(of.axis(), task));
     if (file == files.end()) continue;
-    const nlohmann::json json = file->second;
-    results.emplace(std::pair(task.size, task.seed), runs.read(io::JsonReader(json, file->first)));
+    results.emplace(std::pair(task.size, task.seed),
+                    runs.read(io::JsonReader(file->second, file->first)));
   }
   const std::vector<RunTask> missing = missing_runs(of, results);
   if (asked.collect && missing.empty()) return {};
