@@ -277,6 +277,9 @@ class Inspect(unittest.TestCase):
         two = [PLAN, "--rule", "complete-p", "--model", self.folder / "target.json", "--base-model", self.folder / "base.json"]
         plan = self.run_program(*two, "--check-model", self.folder / "third.json")
         self.assertIn("d_model 24 to 48: what most inputs and outputs grow with", plan)
+        for said, own in (("d_model=96", WIDTH), ("base.d_model=12", 24), ("depth=24", DEPTH), ("base.depth=1", DEPTH)):
+            message = f"--set = {said}: expected {said.split('=', maxsplit=1)[0]}={own}, as the tensors have"
+            self.assertIn(message, self.run_program(*two, "--set", said, code=2))
         self.assertIn("check model = as large as the base, or as the target",
                       self.run_program(*two, "--check-model", self.folder / "base.json", code=2))
         self.assertIn("--check-model", self.run_program(PLAN, "--rule", "he", "--check-model", self.folder / "base.json", code=2))

@@ -62,6 +62,29 @@ TEST_CASE("Names of published models say what tables say, or are doubted") {
   CHECK(compared > 10000);
 }
 
+TEST_CASE("A table is told from a layer in a module for embeddings") {
+  const auto kind = [](const std::string& name) {
+    TensorFile file;
+    file.tensors = {{name, {64, 32}, "F32"}};
+    const io::FileDescription read = io::describe_tensors(file);
+    const DescribedTensor& tensor = read.model.tensors[0];
+    return std::string(word(architecture::tensor_kind_words, tensor.kind)) + " " + tensor.axes +
+           (read.doubts.empty() ? "" : ", doubted");
+  };
+  // RWKV, DiT, Llama's own file, CLIP's, T5, BART.
+  for (const char* name :
+       {"emb.weight", "y_embedder.embedding_table.weight", "tok_embeddings.weight",
+        "positional_embedding", "pos_emb.weight", "shared.weight", "model.shared.weight"})
+    CHECK(kind(name) == "embedding io");
+  // Stable Diffusion's UNet, DiT, ViTs with a linear layer for patches, ALBERT.
+  for (const char* name : {"time_embed.0.weight", "time_embed.2.weight", "t_embedder.mlp.0.weight",
+                           "patch_embed.proj.weight", "patch_embed.weight",
+                           "albert.encoder.embedding_hidden_mapping_in.weight"})
+    CHECK(kind(name) == "linear oi, doubted");
+  for (const char* name : {"embed_out.weight", "h.0.mlp.shared.up.weight"})
+    CHECK(kind(name) == "linear oi");
+}
+
 TEST_CASE("GPT-2's layers have their inputs first where transformers wrote the file") {
   const auto axes = [](std::int64_t rows, std::int64_t columns) {
     TensorFile file;

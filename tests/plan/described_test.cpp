@@ -239,9 +239,29 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   CHECK_THAT(refusal(mixture(64, 4), fewer),
              ContainsSubstring("copies = 4 to 4: expected 2 to 4, as of other"));
 
+  target = mlp(1024), base = mlp(128);
+  for (ModelDescription* model : {&target, &base}) {
+    model->tensors.push_back({"embed.weight", embedding, "oi", {100, model->tensors[1].sizes[0]}});
+  }
+  CHECK_THAT(
+      refusal(target, base),
+      ContainsSubstring(
+          "tensor embed.weight = an embedding whose rows alone grow: expected features that grow"));
+
+  for (const GivenRole role :
+       {GivenRole::hidden, GivenRole::input, GivenRole::output, GivenRole::router}) {
+    CHECK_THAT(refusal(mixture(64, 4), mixture(16, 2), {{"*norm*", role}}),
+               ContainsSubstring("role of blocks.0.norm.weight = ") &&
+                   ContainsSubstring("expected vector, since it is a gain (hint: narrow the "
+                                     "pattern, such as '*.weight')"));
+  }
+  CHECK(refusal(mixture(64, 4), mixture(16, 2), {{"*norm*", GivenRole::vector}}) == "no error");
+
   const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
-  CHECK_THAT(test::error_message([&] { static_cast<void>(planned(model, "gpt2")); }),
-             ContainsSubstring("rule = gpt2: expected a rule that is stated by role"));
+  for (const std::string rule : {"gpt2", "layer-scale", "skip-init", "rezero"}) {
+    CHECK_THAT(test::error_message([&] { static_cast<void>(planned(model, rule)); }),
+               ContainsSubstring("rule = " + rule + ": expected a rule that is stated by role"));
+  }
 }
 
 TEST_CASE("A third size confirms what two say, or names what does not", "[described]") {

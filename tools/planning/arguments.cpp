@@ -233,6 +233,13 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
   require_described_sizes("base.", sizes->base.shape, *base);
   DescribedModel model =
       from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
+  // Of a size said of one of both, the tensors' own counts for both.
+  shape = model.shape;
+  static_cast<void>(set_target(a.set, shape));
+  require_described_sizes("", model.shape, shape);
+  base = model.base;
+  set_base(a.set, base, "");
+  require_described_sizes("base.", model.base, *base);
   if (!a.check_model.empty()) {
     architecture::require_same_growth(sizes->target.model, sizes->base.model,
                                       read_description_file(a.check_model));

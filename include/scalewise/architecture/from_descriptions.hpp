@@ -163,10 +163,22 @@ class DescriptionReader : DescribedExperts {
     return vector_group(i, kind == TensorKind::gain, outputs.grows());
   }
 
+  /// A gain or bias is drawn as one: as a matrix, gains of 1 would become noise.
+  static void require_role_of_kind(const DescribedTensor& tensor, GivenRole role) {
+    const bool is_vector = tensor.kind == TensorKind::gain || tensor.kind == TensorKind::bias;
+    if (!is_vector || role == GivenRole::vector || role == GivenRole::expert) return;
+    throw InvalidInput(
+        "role of " + messages::printable(tensor.name),
+        std::string(word(architecture::given_role_words, role)),
+        "vector, since it is a " + std::string(word(architecture::tensor_kind_words, tensor.kind)),
+        "narrow the pattern, such as '*.weight'");
+  }
+
   Decision decide(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) {
     const DescribedTensor& tensor = target_.tensors[i];
     using enum TensorKind;
     if (const std::optional<GivenRole> role = roles_.of(tensor.name)) {
+      require_role_of_kind(tensor, *role);
       return {given_group(i, *role, outputs),
               given_reason(*role, tensor.kind != embedding && inputs.grows(), outputs.grows()),
               tensor.kind == other && *role == GivenRole::vector};
@@ -176,7 +188,15 @@ class DescriptionReader : DescribedExperts {
               std::string(word(architecture::tensor_kind_words, tensor.kind)) +
                   (outputs.grows() ? " that grows" : " of fixed size")};
     }
-    if (tensor.kind == embedding) return {Group::token_embedding, "embedding"};
+    if (tensor.kind == embedding) {
+      if (inputs.grows() && !outputs.grows()) {
+        throw InvalidInput(
+            "tensor " + messages::printable(tensor.name), "an embedding whose rows alone grow",
+            "features that grow",
+            "its axes are \"io\" where it has a row for each token, as PyTorch's has; or give --role");
+      }
+      return {Group::token_embedding, "embedding"};
+    }
     if (side_by_side(i)) return {experts_.at(i), "copies side by side"};
     if (experts_.contains(i)) return {experts_.at(i), "one of numbered experts"};
     if (is_router(i, inputs, outputs)) return {Group::router, "inputs grow, an output per expert"};

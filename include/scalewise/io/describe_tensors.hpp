@@ -93,23 +93,32 @@ class TensorsByName {
     return {};
   }
 
+  /// True for a name such as wte.weight or embeddings.word_embeddings.weight; what only stands in a module for embeddings,
+  /// as time_embed.0.weight or patch_embed.proj.weight, is no table.
+  static bool is_table(std::string_view name) {
+    constexpr std::array<std::string_view, 11> ends{"emb",
+                                                    "embed",
+                                                    "embd",
+                                                    "embedding",
+                                                    "embeddings",
+                                                    "embedding_table",
+                                                    "embed_in",
+                                                    "wte",
+                                                    "wpe",
+                                                    "shared",
+                                                    "relative_attention_bias"};
+    if (name.ends_with(".weight")) name.remove_suffix(std::string_view(".weight").size());
+    const std::string_view own = name.substr(name.rfind('.') + 1);
+    if (own.find("patch") != std::string_view::npos) return false;
+    return own.starts_with("embed_tokens") || own.starts_with("embed_positions") ||
+           std::any_of(ends.begin(), ends.end(),
+                       [&](std::string_view end) { return own.ends_with(end); });
+  }
+
   std::string matrix(DescribedTensor& tensor) const {
-    constexpr std::array<std::string_view, 13> tables{"embed_tokens",
-                                                      "embeddings.",
-                                                      "embed.",
-                                                      "embed_in",
-                                                      "embed_positions",
-                                                      "wte",
-                                                      "wpe",
-                                                      "token_emb",
-                                                      "token_embd",
-                                                      "position_emb",
-                                                      "shared.",
-                                                      "position_embd",
-                                                      "relative_attention_bias"};
     constexpr std::array<std::string_view, 4> conv1d{"c_attn", "c_proj", "c_fc", "q_attn"};
     const std::string_view name = tensor.name;
-    if (has_any(name, tables)) {
+    if (is_table(name)) {
       tensor.kind = TensorKind::embedding;
       tensor.axes = "io";
       return {};
@@ -117,7 +126,8 @@ class TensorsByName {
     tensor.axes = inputs_first_ && has_any(name, conv1d) ? "io" : "oi";
     if (!name.ends_with("weight")) return "a matrix that no layer's name has";
     tensor.kind = TensorKind::linear;
-    return {};
+    const bool doubtful = name.find("emb") != std::string_view::npos && !reads_out(name);
+    return doubtful ? "taken for a linear layer" : "";
   }
 
   /// Experts and convolutions: their names do not say which side is which.

@@ -346,18 +346,15 @@ class ModelTableReader {
         {name + ".bias", TensorKind::bias, "o", {expression(outputs, true)}});
   }
 
-  /// To all of this name; "hidden:K=1" is for a condition.
+  /// To all of this name.
   void give_role(const TableLine& row, const std::string& role) {
-    const std::size_t colon = role.find(':');
-    if (colon != std::string::npos && expression(role.substr(colon + 1), false) == 0) return;
     const std::string name =
         (row.prefix.empty() ? "" : row.prefix + ".*.") + row.words[1] + ".weight";
     std::vector<architecture::RoleOverride>& roles = description_.roles;
     if (!roles.empty() && std::any_of(roles.begin(), roles.end(),
                                       [&](const auto& given) { return given.pattern == name; }))
       return;
-    roles.push_back(
-        {name, value_of(architecture::given_role_words, "role", role.substr(0, colon))});
+    roles.push_back({name, value_of(architecture::given_role_words, "role", role)});
   }
 
   static DescribedTensor described(const std::string& word, const std::string& name,

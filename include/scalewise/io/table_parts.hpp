@@ -31,8 +31,8 @@ layers model.layers
 
   static constexpr std::string_view attention = R"(
 linear self_attn.q_proj n H*C +qkv_bias
-linear self_attn.k_proj n K*C +qkv_bias as hidden:K=1
-linear self_attn.v_proj n K*C +qkv_bias as hidden:K=1
+linear self_attn.k_proj n K*C +qkv_bias as hidden
+linear self_attn.v_proj n K*C +qkv_bias as hidden
 linear self_attn.o_proj H*C n +o_bias
 )";
 

@@ -10,9 +10,9 @@
 
 namespace scalewise::policy {
 
-/// Requires that a rule gives all hidden matrices one row: a list of tensors does not say which of them are
-/// queries or values.
-/// Throws:   InvalidInput for a rule that tells them apart.
+/// Requires that a rule gives all hidden matrices one row, and adds no gains of branches: a list of tensors does not
+/// say which of them are queries or values, or such gains.
+/// Throws:   InvalidInput for a rule that tells them apart or adds gains.
 inline void require_by_role(const Rule& rule) {
   const auto cells = [&](Group group) {
     const Row row = rule.policy->row(group, {});
@@ -29,6 +29,14 @@ inline void require_by_role(const Rule& rule) {
                                           architecture::is_of_experts(info.group) ||
                                           cells(info.group) == hidden;
                                  });
+  const bool adds_gains = rule.policy->adapt(Shape{}).residual_gain != ResidualGain::none;
+  if (adds_gains) {
+    throw InvalidInput("rule", std::string(rule.id),
+                       "a rule that is stated by role, such as complete-p",
+                       "it gives each branch a gain, and a list of tensors does not say which they "
+                       "are; give a --preset, "
+                       "or a --config");
+  }
   if (alike && !hidden.empty()) return;
   throw InvalidInput(
       "rule", std::string(rule.id), "a rule that is stated by role, such as complete-p",
