@@ -70,7 +70,7 @@ class Request {
  private:
   io::JsonReader reader() const { return {json_, "request"}; }
 
-  nlohmann::json json_;
+  Json json_;
 };
 
 Json table_json(const Table& table) {

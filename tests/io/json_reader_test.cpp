@@ -35,7 +35,8 @@ TEST_CASE("Whole numbers below 2^62 are read, those from there on refused", "[js
 }
 
 TEST_CASE("Only whole numbers are whole numbers", "[json]") {
-  CHECK(JsonReader(nlohmann::ordered_json(-7), "x").integer() == -7);
+  const nlohmann::ordered_json negative = -7;
+  CHECK(JsonReader(negative, "x").integer() == -7);
   CHECK(refusal(1.5) == "shape.vocab = 1.5: expected a whole number");
   CHECK(refusal("12") == "shape.vocab = \"12\": expected a whole number");
   CHECK(refusal(true) == "shape.vocab = true: expected a whole number");

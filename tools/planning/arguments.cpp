@@ -233,7 +233,7 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
   require_described_sizes("base.", sizes->base.shape, *base);
   DescribedModel model =
       from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
-  // Of a size said of one of both, the tensors' own counts for both.
+  // What --set says of one of the two alone has changed no role, and may change no number.
   shape = model.shape;
   static_cast<void>(set_target(a.set, shape));
   require_described_sizes("", model.shape, shape);

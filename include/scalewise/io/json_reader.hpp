@@ -24,6 +24,7 @@ class JsonReader {
  public:
   JsonReader(const nlohmann::ordered_json& json, std::string path)
       : json_(json), path_(std::move(path)) {}
+  JsonReader(nlohmann::ordered_json&& json, std::string path) = delete;  // it has to outlive this
 
   const std::string& path() const { return path_; }
   bool is_null() const { return json_.is_null(); }

@@ -30,17 +30,13 @@ inline void require_by_role(const Rule& rule) {
                                           cells(info.group) == hidden;
                                  });
   const bool adds_gains = rule.policy->adapt(Shape{}).residual_gain != ResidualGain::none;
-  if (adds_gains) {
-    throw InvalidInput("rule", std::string(rule.id),
-                       "a rule that is stated by role, such as complete-p",
-                       "it gives each branch a gain, and a list of tensors does not say which they "
-                       "are; give a --preset, "
-                       "or a --config");
-  }
-  if (alike && !hidden.empty()) return;
-  throw InvalidInput(
-      "rule", std::string(rule.id), "a rule that is stated by role, such as complete-p",
-      "it tells queries, values and other hidden matrices apart; give a --preset, or a --config");
+  if (alike && !hidden.empty() && !adds_gains) return;
+  throw InvalidInput("rule", std::string(rule.id),
+                     "a rule that is stated by role, such as complete-p",
+                     std::string(adds_gains ? "it gives each branch a gain"
+                                            : "it tells queries, values and other hidden matrices "
+                                              "apart") +
+                         "; give a --preset, or a --config");
 }
 
 }  // namespace scalewise::policy
