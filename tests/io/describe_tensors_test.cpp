@@ -81,7 +81,8 @@ TEST_CASE("A table is told from a layer in a module for embeddings") {
                            "patch_embed.proj.weight", "patch_embed.weight",
                            "albert.encoder.embedding_hidden_mapping_in.weight"})
     CHECK(kind(name) == "linear oi, doubted");
-  for (const char* name : {"embed_out.weight", "h.0.mlp.shared.up.weight"})
+  for (const char* name :
+       {"embed_out.weight", "h.0.mlp.shared.up.weight", "h.0.mlp.up_shared.weight"})
     CHECK(kind(name) == "linear oi");
 }
 

@@ -248,6 +248,15 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
       ContainsSubstring(
           "tensor embed.weight = an embedding whose rows alone grow: expected features that grow"));
 
+  target = base = mlp(128);  // as wide, with more tokens
+  target.tensors.push_back({"embed.weight", embedding, "io", {200, 128}});
+  base.tensors.push_back({"embed.weight", embedding, "io", {100, 128}});
+  CHECK(test::error_message([&] {
+          static_cast<void>(from_descriptions(target, base, {{"fc*.weight", GivenRole::hidden}},
+                                              {.d_model = 128, .blocks = Blocks::listed},
+                                              {.d_model = 128, .blocks = Blocks::listed}));
+        }) == "no error");
+
   for (const GivenRole role :
        {GivenRole::hidden, GivenRole::input, GivenRole::output, GivenRole::router}) {
     CHECK_THAT(refusal(mixture(64, 4), mixture(16, 2), {{"*norm*", role}}),

@@ -96,6 +96,19 @@ void require_described_sizes(const std::string& whose, const Shape& described, c
   }
 }
 
+/// The shapes of a description and of its base, with what --set says.
+/// Throws:   InvalidInput where that is another size than the tensors'.
+std::pair<Shape, Shape> with_set(const std::vector<std::string>& set, const Shape& target,
+                                 const Shape& base) {
+  Shape shape = target;
+  static_cast<void>(set_target(set, shape));
+  require_described_sizes("", target, shape);
+  std::optional<Shape> small = base;
+  set_base(set, small, "");
+  require_described_sizes("base.", base, *small);
+  return {shape, *small};
+}
+
 std::optional<GivenModel> model_of(const std::string& program, const std::string& preset,
                                    const std::string& config) {
   if (io::published_config(preset) != nullptr) {
@@ -225,21 +238,11 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
     roles.push_back({text.substr(0, equals),
                      value_of(architecture::given_role_words, "--role", text.substr(equals + 1))});
   }
-  Shape shape = sizes->target.shape;
-  static_cast<void>(set_target(a.set, shape));
-  require_described_sizes("", sizes->target.shape, shape);
-  std::optional<Shape> base = sizes->base.shape;
-  set_base(a.set, base, "");
-  require_described_sizes("base.", sizes->base.shape, *base);
+  const auto [shape, base] = with_set(a.set, sizes->target.shape, sizes->base.shape);
   DescribedModel model =
-      from_descriptions(sizes->target.model, sizes->base.model, roles, shape, *base);
-  // What --set says of one of the two alone has changed no role, and may change no number.
-  shape = model.shape;
-  static_cast<void>(set_target(a.set, shape));
-  require_described_sizes("", model.shape, shape);
-  base = model.base;
-  set_base(a.set, base, "");
-  require_described_sizes("base.", model.base, *base);
+      from_descriptions(sizes->target.model, sizes->base.model, roles, shape, base);
+  // A size that --set gives for one of the two alone was not used: then it is what the tensors have.
+  static_cast<void>(with_set(a.set, model.shape, model.base));
   if (!a.check_model.empty()) {
     architecture::require_same_growth(sizes->target.model, sizes->base.model,
                                       read_description_file(a.check_model));

@@ -189,11 +189,12 @@ class DescriptionReader : DescribedExperts {
                   (outputs.grows() ? " that grows" : " of fixed size")};
     }
     if (tensor.kind == embedding) {
-      if (inputs.grows() && !outputs.grows()) {
-        throw InvalidInput(
-            "tensor " + messages::printable(tensor.name), "an embedding whose rows alone grow",
-            "features that grow",
-            "its axes are \"io\" where it has a row for each token, as PyTorch's has; or give --role");
+      const bool wider = model_.shape.d_model != model_.base.d_model;
+      if (wider && inputs.grows() && !outputs.grows()) {
+        throw InvalidInput("tensor " + messages::printable(tensor.name),
+                           "an embedding whose rows alone grow", "features that grow",
+                           "its axes are \"io\" where it has a row for each token, as PyTorch's "
+                           "has; or give --role");
       }
       return {Group::token_embedding, "embedding"};
     }

@@ -96,21 +96,16 @@ class TensorsByName {
   /// True for a name such as wte.weight or embeddings.word_embeddings.weight; what only stands in a module for embeddings,
   /// as time_embed.0.weight or patch_embed.proj.weight, is no table.
   static bool is_table(std::string_view name) {
-    constexpr std::array<std::string_view, 11> ends{"emb",
-                                                    "embed",
-                                                    "embd",
-                                                    "embedding",
-                                                    "embeddings",
-                                                    "embedding_table",
-                                                    "embed_in",
-                                                    "wte",
-                                                    "wpe",
-                                                    "shared",
-                                                    "relative_attention_bias"};
+    constexpr std::array<std::string_view, 10> ends{"emb",        "embed",
+                                                    "embd",       "embedding",
+                                                    "embeddings", "embedding_table",
+                                                    "embed_in",   "wte",
+                                                    "wpe",        "relative_attention_bias"};
     if (name.ends_with(".weight")) name.remove_suffix(std::string_view(".weight").size());
     const std::string_view own = name.substr(name.rfind('.') + 1);
     if (own.find("patch") != std::string_view::npos) return false;
-    return own.starts_with("embed_tokens") || own.starts_with("embed_positions") ||
+    return own == "shared" || own.starts_with("embed_tokens") ||
+           own.starts_with("embed_positions") ||
            std::any_of(ends.begin(), ends.end(),
                        [&](std::string_view end) { return own.ends_with(end); });
   }
