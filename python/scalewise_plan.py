@@ -59,7 +59,7 @@ _PLAN_FORM = {
                  "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": "id",
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,
                  **dict.fromkeys(FACTORS, _FACTOR), "source": str, "where": _SYMBOLS}],
-    "extra?": [{"name": str, "group": "id", "rows": str, "columns": str, "fan_in?": str, "own_values?": bool}], "warnings?": [str]}
+    "extra?": [{"name": str, "group": "id", "rows": str, "columns": str, "fan_in?": str, "own_values?": bool, "in_layers?": bool}], "warnings?": [str]}
 # A listed model need not say how wide its heads are.
 _LISTED_SHAPE = {"d_model": _SIZE, "*": "scalar"}
 _LISTED_FORM = {**_PLAN_FORM, "shape": _LISTED_SHAPE, "base": _OrNull(_LISTED_SHAPE),

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -344,16 +345,16 @@ TEST_CASE("A base that is less deep alone leaves each matrix what it is") {
     const DescribedModel model = read(io::roles_of_config(config, name));
     const Plan plan =
         make_plan("depth-mup", {.model = model.shape, .base = model.base, .extras = model.tensors});
-    // Depth-μP, Table 1 of CompleteP at α = 1/2: hidden rates go as m_L^(-1/2), those of embeddings and heads do not.
+    // Depth-μP, Table 1 of CompleteP at α = 1/2: rates in the layers go as m_L^(-1/2), and others do not.
+    const std::regex layers("(^|\\.)(layers?|h|blocks?)\\.[0-9]+\\.");
     std::size_t hidden = 0;
     for (const Entry& entry : plan.entries) {
       const Role role = role_of(entry.group);
-      if (role == Role::hidden) {
-        ++hidden;
-        CHECK(entry.learning_rate.scaling == 1 / sqrt(symbols::m_L));
-      } else if (role == Role::input || role == Role::output) {
-        CHECK(entry.learning_rate.scaling == Scaling(1));
-      }
+      if (!architecture::is_matrix(entry.group)) continue;
+      INFO(entry.name);
+      const bool in_layers = std::regex_search(entry.name, layers);
+      CHECK(entry.learning_rate.scaling == (in_layers ? 1 / sqrt(symbols::m_L) : Scaling(1)));
+      hidden += in_layers && role == Role::hidden ? 1 : 0;
     }
     CHECK(hidden >= 4 * static_cast<std::size_t>(model.shape.depth));
   }

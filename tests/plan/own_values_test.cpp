@@ -5,6 +5,7 @@
 // vision_transformer.py: cls_token (1, 1, d), pos_embed (1, N, d), LayerScale.gamma (d)).
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/from_descriptions.hpp"
@@ -75,6 +76,22 @@ TEST_CASE("Vectors that no module explains keep the model's own initial values",
   CHECK(plan.at("blocks.0.attn.proj.weight").distribution == Distribution::normal);
   CHECK(plan_table(plan, true).rows[0][1] == "own");
   CHECK(fold(plan).plan.at("cls_token") == plan.at("cls_token"));
+}
+
+TEST_CASE("Values of the model's own act as they do in the model, in each formulation", "[own]") {
+  const DescribedModel model = described_vision();
+  for (const int table : {3, 8, 9}) {
+    for (const auto& [optimizer, rate] : {std::pair{adamw, 1.0}, std::pair{sgd, 2.0}}) {
+      const Plan plan = make_plan(MaximalUpdate{.table = table}, {.model = model.shape,
+                                                                  .base = model.base,
+                                                                  .optimizer = optimizer,
+                                                                  .extras = model.tensors});
+      INFO("table " << table << ", " << optimizer.name);
+      CHECK(plan.at("pos_embed").multiplier.value == 1);
+      CHECK(plan.at("pos_embed").learning_rate.value == rate);  // Table 3: 1, by SGD fan-out
+      if (optimizer == adamw) CHECK(plan.at("pos_embed").epsilon.value == 0.5);
+    }
+  }
 }
 
 TEST_CASE("A plan with values of the model's own is read back, and none that contradicts itself",

@@ -121,8 +121,10 @@ static_assert(plain.row(router, fixed).multiplier == Multiplier(1 / m_fi) &&
               plain.row(router, fixed).rate(adamw) == Rate(1) &&
               plain.row(expert_up, fixed).init_variance == Variance(1 / m_fi) &&
               plain.row(expert_down, fixed).epsilon == plain.row(hidden).epsilon);
-// That of MSSP for a fixed number: a multiplier 1/n is a deviation and a rate of 1/n, and epsilon times n.
-static_assert(plain.row(router, fixed).epsilon == Epsilon(1 / m_N));
+// That of MSSP for a fixed number, times Jiang's factor of the depth, since routers stand in the layers: a multiplier 1/n is
+// a deviation and a rate of 1/n, and epsilon times n.
+static_assert(plain.row(router, fixed).epsilon == Epsilon(1 / (m_N * m_L)));
+static_assert(CompleteP{.alpha = 0.5}.row(router, fixed).rate(adamw) == Rate(1 / sqrt(m_L)));
 
 // Decay falls with the rate, as that of other hidden matrices.
 static_assert(fanned(jiang.row(expert_down, narrow), M, D).weight_decay == Decay(M) &&

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,10 +34,21 @@ struct Extra {
   std::string columns = "1";
   std::string fan_in =
       "";  // of a hidden_bias: its matrix's; of copies of a matrix side by side: that of one
-  bool own_values = false;  // starts as the model itself does, whatever the rule draws
+  bool own_values = false;             // starts as the model itself does, whatever the rule draws
+  std::optional<bool> in_layers = {};  // without, a name with `*` is, and else its group says so
 
   friend bool operator==(const Extra&, const Extra&) = default;
 };
+
+namespace architecture {
+
+/// Whether the tensors of an extra stand in the layers, whose factors of the depth they have then.
+inline bool is_in_layers(const Extra& extra) {
+  return extra.in_layers.value_or(extra.name.find('*') != std::string::npos ||
+                                  is_in_layers(extra.group));
+}
+
+}  // namespace architecture
 
 namespace detail {
 
@@ -83,6 +95,7 @@ class ExtraReader {
     Tensor tensor;
     tensor.group = extra_.group;
     tensor.own_values = extra_.own_values;
+    tensor.in_layers = architecture::is_in_layers(extra_);
     const ExtraSide rows = side("rows", extra_.rows);
     const ExtraSide columns = side("columns", extra_.columns);
     tensor.rows = rows.length;
@@ -96,9 +109,7 @@ class ExtraReader {
     tensor.fan_out = matrix ? columns.scaling : rows.scaling;
     if (star == std::string::npos) {
       tensor.name = extra_.name;
-      const Role role = role_of(extra_.group);
-      const bool in_block = role == Role::hidden || role == Role::block_vector;
-      if (in_block && shape_.encoder_depth > 0) tensor.stack = stack();
+      if (tensor.in_layers && shape_.encoder_depth > 0) tensor.stack = stack();
       return {tensor};
     }
     tensor.stack = stack();

@@ -291,6 +291,8 @@ class DescriptionReader : DescribedExperts {
       if (name.number > 0) return;
       extra.name = name.before + "*" + name.after;
     }
+    const bool here = in_layers(target_.tensors[i].name);
+    if (!layers_.empty() && architecture::is_in_layers(extra) != here) extra.in_layers = here;
     model_.tensors.push_back(extra);
     model_.reasons.push_back(reason);
   }

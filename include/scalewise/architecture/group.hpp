@@ -148,6 +148,13 @@ constexpr bool is_of_experts(Group group) {
   return group == Group::router || group == Group::expert_up || group == Group::expert_down;
 }
 
+/// True for groups whose tensors stand in the layers, unless somebody says otherwise of one.
+constexpr bool is_in_layers(Group group) {
+  const Role role = role_of(group);
+  return role == Role::hidden || role == Role::block_vector || group == Group::router ||
+         (role == Role::rescaler && group != Group::logit_scale);
+}
+
 /// True for norm gains, which start at 1.
 constexpr bool is_norm_gain(Group group) {
   return group == Group::norm_gain || group == Group::embedding_norm_gain ||

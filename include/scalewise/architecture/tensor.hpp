@@ -32,6 +32,7 @@ struct Tensor {
   long rows = 1;
   long columns = 1;
   bool own_values = false;  // no rule draws them
+  bool in_layers = false;   // also where its name does not say which
 };
 
 namespace detail {
@@ -233,7 +234,7 @@ class TensorWalk {
   void add(const std::string& name, Group group, const Scaling& fan_in, const Scaling& fan_out,
            long rows, long columns = 1) {
     visit_(Tensor{to_string(architecture::TensorName{stack_, layer_, name}), group, stack_, layer_,
-                  block_, fan_in, fan_out, rows, columns});
+                  block_, fan_in, fan_out, rows, columns, false, layer_ >= 0});
   }
 
   const Visitor& visit_;

@@ -140,6 +140,7 @@ inline Json extras_json(const std::vector<Extra>& extras) {
                  {"columns", extra.columns}};
     if (!extra.fan_in.empty()) json["fan_in"] = extra.fan_in;
     if (extra.own_values) json["own_values"] = true;
+    if (extra.in_layers) json["in_layers"] = *extra.in_layers;
     array.push_back(std::move(json));
   }
   return array;
@@ -148,12 +149,14 @@ inline Json extras_json(const std::vector<Extra>& extras) {
 inline std::vector<Extra> read_extras(const io::JsonReader& json) {
   std::vector<Extra> extras;
   for (const io::JsonReader& item : json.items()) {
-    item.only({"name", "group", "rows", "columns", "fan_in", "own_values"});
-    extras.push_back({item.at("name").string(),
-                      architecture::group_named(item.path() + ".group", item.at("group").string()),
-                      item.at("rows").string(), item.at("columns").string(),
-                      item.has("fan_in") ? item.at("fan_in").string() : "",
-                      item.has("own_values") && item.at("own_values").boolean()});
+    item.only({"name", "group", "rows", "columns", "fan_in", "own_values", "in_layers"});
+    extras.push_back(
+        {item.at("name").string(),
+         architecture::group_named(item.path() + ".group", item.at("group").string()),
+         item.at("rows").string(), item.at("columns").string(),
+         item.has("fan_in") ? item.at("fan_in").string() : "",
+         item.has("own_values") && item.at("own_values").boolean(),
+         item.has("in_layers") ? std::optional(item.at("in_layers").boolean()) : std::nullopt});
   }
   return extras;
 }

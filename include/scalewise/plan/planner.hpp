@@ -18,6 +18,7 @@
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/plan/plan_request.hpp"
 #include "scalewise/policy/by_role.hpp"
+#include "scalewise/policy/formulation.hpp"
 #include "scalewise/policy/rule.hpp"
 
 namespace scalewise::detail {
@@ -82,8 +83,8 @@ class Planner {
     }
   }
 
-  Row row_of(Group group, Stack stack) const {
-    return rule_.policy->row(group, {plan_.shape, stack, plan_.base});
+  Row row_of(const Tensor& of) const {
+    return rule_.policy->row(of.group, {plan_.shape, of.stack, plan_.base, of.in_layers});
   }
 
   // ---- values of symbols -------------------------------------------------------------------------
@@ -177,8 +178,7 @@ class Planner {
   // ---- tensors -----------------------------------------------------------------------------------
 
   void add(const Tensor& tensor) {
-    Row row = row_of(tensor.group, tensor.stack);
-    if (tensor.own_values) row = policy::with_own_values(row);
+    Row row = row_of(tensor);
     if (!row.stated) {
       throw InvalidInput(tensor.name,
                          "a tensor of the group " + std::string(to_string(tensor.group)),
@@ -186,6 +186,7 @@ class Planner {
     }
     // Muon leaves all but hidden matrices to AdamW.
     const Optimizer optimizer = policy::optimizer_of(plan_.optimizer, tensor.group);
+    if (tensor.own_values) row = policy::with_own_values(row, optimizer);
     architecture::Values at = values_at(tensor.stack, tensor.layer);
     row.rates.set(optimizer, row.rate(optimizer).scaling / own_factor(optimizer, tensor, at));
     row.weight_decay = decay_of(row, optimizer);
@@ -286,7 +287,7 @@ class Planner {
         throw InvalidInput("extra", messages::printable(tensor.name),
                            "a name that no other tensor has");
       }
-      if (tensor.layer < 0 && varies(row_of(tensor.group, tensor.stack), tensor.group)) {
+      if (tensor.layer < 0 && varies(row_of(tensor), tensor.group)) {
         throw InvalidInput("extra", messages::printable(tensor.name), "a name with * for the layer",
                            "in " + plan_.rule + " the row of " +
                                std::string(to_string(tensor.group)) +
@@ -314,7 +315,7 @@ class Planner {
   /// rather than fans, holds for a matrix with the same inputs and outputs alone.
   void require_sides(const Tensor& extra) {
     if (!architecture::is_matrix(extra.group) || architecture::is_of_experts(extra.group)) return;
-    const Row row = row_of(extra.group, extra.stack);
+    const Row row = row_of(extra);
     const Optimizer& optimizer = policy::optimizer_of(plan_.optimizer, extra.group);
     if (!names_a_size(row.init_variance.scaling) && !names_a_size(row.rate(optimizer).scaling))
       return;
@@ -356,19 +357,18 @@ class Planner {
     const ModelRow row = rule_.policy->model({plan_.shape, stack});
     const architecture::Values at = values_at(stack);
     const bool listed = plan_.shape.blocks == Blocks::listed;  // whose entries keep their own
-    const auto row_multiplier = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
-      return listed ? Scaling(1)
-                    : with_fans(row_of(group, stack).multiplier.scaling, fan_in, fan_out);
+    const auto multiplier_of = [&](Group group, const Scaling& fan_in, const Scaling& fan_out) {
+      const Row end = rule_.policy->row(group, {plan_.shape, stack, plan_.base});
+      return listed ? Scaling(1) : with_fans(end.multiplier.scaling, fan_in, fan_out);
     };
     using symbols::n;
     const bool tied = *plan_.shape.tied_head;
     const bool token = plan_.shape.input == Input::token;
     const Scaling logits =
         row.logit_multiplier.scaling *
-        (tied ? row.tied_logit_multiplier.scaling : row_multiplier(Group::head, n, symbols::n_out));
-    const Scaling embedding =
-        row_multiplier(token ? Group::token_embedding : Group::patch_embedding,
-                       token ? Scaling(1) : symbols::n_patch, n);
+        (tied ? row.tied_logit_multiplier.scaling : multiplier_of(Group::head, n, symbols::n_out));
+    const Scaling embedding = multiplier_of(token ? Group::token_embedding : Group::patch_embedding,
+                                            token ? Scaling(1) : symbols::n_patch, n);
     if (architecture::has_heads(plan_.shape)) {
       plan_.model.attention_scale =
           evaluated(Multiplier(in_stack(row.attention_scale.scaling, stack)), at);

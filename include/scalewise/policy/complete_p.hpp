@@ -21,7 +21,8 @@ namespace scalewise {
 ///           Both are m_N where all widths grow alike. Biases keep the table's epsilon, although
 ///           their gradients follow the fan-out as well. The paper gives epsilon for the blocks alone;
 ///           outside of them it is 1/m_N as in the public code, which is how the gradient shrinks, but 1 for
-///           the head's bias, whose gradient does not. Rescalers, the learned scales of nGPT, are in no model that this
+///           the head's bias, whose gradient does not. Factors of the depth are those of what stands in the layers: a
+///           router's too, and no hidden matrix's outside of them. Rescalers, the learned scales of nGPT, are in no model that this
 ///           rule is for. The attention scale is √C0/C, 1/√C at the base; the public code divides by C, which
 ///           is the same up to a constant. The paper does not tie the
 ///           head; a tied one keeps the embedding's row, and its multiplier 1/m_N acts on the logits.
@@ -38,29 +39,31 @@ struct CompleteP {
   policy::Experts experts = {};
 
   constexpr Row row(Group group, const policy::Context& context = {}) const {
-    return experts.row(group, context, [this](Group of) { return row_by_role(of); });
+    return experts.row(group, context,
+                       [&](Group of) { return row_by_role(of, context.is_in_layers(of)); });
   }
 
-  constexpr Row row_by_role(Group group) const {
+  constexpr Row row_by_role(Group group, bool in_layers) const {
     using namespace symbols;
     using enum Role;
     const Exponent a = exponent(alpha);  // an exact fraction: 0.6 is 3/5
-    const Scaling block_rate = pow(m_L, a - 1);
-    const Scaling eps = 1 / (m_N * pow(m_L, a));
-    const Scaling matrix_eps = 1 / (sqrt(m_fo * m_N) * pow(m_L, a));
+    const Scaling layers = in_layers ? Scaling(m_L) : 1;
+    const Scaling rate = pow(layers, a - 1);
+    const Scaling eps = 1 / (m_N * pow(layers, a));
+    const Scaling matrix_eps = 1 / (sqrt(m_fo * m_N) * pow(layers, a));
     // role_of(): which sides of the tensors of this group grow; vector_row(): norm gains start at 1, the rest at 0.
     // clang-format off
     switch (role_of(group)) {
-      case input:        return {.init_variance = 1, .rates = {{adamw, 1}}, .weight_decay = 1, .epsilon = 1 / m_N,
+      case input:        return {.init_variance = 1, .rates = {{adamw, rate}}, .weight_decay = 1, .epsilon = eps,
                                  .source = "Table 1, embedding"};
-      case hidden:       return {.init_variance = 1 / m_fi, .rates = {{adamw, block_rate / m_fi}}, .weight_decay = m_fi, .epsilon = matrix_eps,
+      case hidden:       return {.init_variance = 1 / m_fi, .rates = {{adamw, rate / m_fi}}, .weight_decay = m_fi, .epsilon = matrix_eps,
                                  .source = "Table 1, hidden weights"};
-      case block_vector: return vector_row(group, {.rates = {{adamw, block_rate}}, .weight_decay = 0, .epsilon = eps,
+      case block_vector: return vector_row(group, {.rates = {{adamw, rate}}, .weight_decay = 0, .epsilon = eps,
                                  .source = "Table 1, pre-LN and hidden biases"});
       case final_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "Table 1, final LN"});
-      case output:       return {.init_variance = 1, .multiplier = 1 / m_fi, .rates = {{adamw, 1}}, .weight_decay = 1,
-                                 .epsilon = 1 / m_N, .source = "Table 1, unembedding"};
+      case output:       return {.init_variance = 1, .multiplier = 1 / m_fi, .rates = {{adamw, rate}}, .weight_decay = 1,
+                                 .epsilon = eps, .source = "Table 1, unembedding"};
       case input_vector: return vector_row(group, {.rates = {{adamw, 1}}, .weight_decay = 0, .epsilon = 1 / m_N,
                                  .source = "derived, as final LN"});  // gains and biases next to embeddings
       case output_bias:

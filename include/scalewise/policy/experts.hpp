@@ -12,7 +12,7 @@
 namespace scalewise::policy {
 
 /// The rows of routers and experts under a rule by role, which published tables do not agree on. With neither, a router
-/// has the row of output weights and an expert that of hidden ones, each by its own fans: what both tables have where
+/// has the row of output weights and an expert that of hidden ones, each by its own fans and as in a layer: what both tables have where
 /// the number of experts stays and their hidden features grow with the width. A published table replaces what hidden
 /// weights have as follows; m_E is the ratio of the number of experts, fi and fo are those of a matrix's fans.
 /// Equation: mssp:  variance 1/fi, of a router of a fixed number of experts 1/fi², of expert_down m_E/fi where experts are

@@ -59,6 +59,16 @@ constexpr Row folded(const Row& row, const Optimizer& optimizer) {
 
 namespace policy {
 
+/// The row of a tensor whose initial values are the model's own. They act as they do in the model, so that the
+/// multiplier is in the weights.
+constexpr Row with_own_values(const Row& row, const Optimizer& optimizer) {
+  Row own = folded(row, optimizer);
+  own.init_variance = 0;
+  own.init_mean = 0;
+  own.distribution = Distribution::own;
+  return own;
+}
+
 /// Decay per step as a factor on the global rate times the global decay, whatever form it is in.
 /// Source:   the forms of decay, see docs/formulations.md.
 constexpr Scaling shrink_per_step(const Row& row, const Optimizer& optimizer) {

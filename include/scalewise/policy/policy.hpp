@@ -39,6 +39,11 @@ struct Context {
   Shape shape;
   Stack stack = Stack::main;
   std::optional<Shape> base = {};
+  std::optional<bool> in_layers = {};  // of a tensor; without, its group says so
+
+  constexpr bool is_in_layers(Group group) const {
+    return in_layers.value_or(architecture::is_in_layers(group));
+  }
 
   /// Layers of the stack.
   constexpr long depth() const {

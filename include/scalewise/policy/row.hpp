@@ -74,14 +74,6 @@ constexpr Row not_stated() { return {.stated = false}; }
 
 namespace policy {
 
-/// The row of a tensor whose initial values are the model's own.
-constexpr Row with_own_values(Row row) {
-  row.init_variance = 0;
-  row.init_mean = 0;
-  row.distribution = Distribution::own;
-  return row;
-}
-
 /// Calls visit(cell) for every number that a row gives a tensor, in the order of an entry's.
 template <class Visitor>
 constexpr void for_each_cell(const Row& row, const Optimizer& optimizer, Visitor&& visit) {

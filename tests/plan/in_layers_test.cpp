@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include <string>
+#include <vector>
+
+#include "scalewise/io/plan_json.hpp"
+#include "scalewise/plan/make_plan.hpp"
+#include "support/catch.hpp"
+#include "support/described.hpp"
+
+namespace {
+
+using namespace scalewise;
+using namespace scalewise::test::described;
+using enum TensorKind;
+
+/// Names and roles of a diffusion transformer (facebookresearch/DiT, models.py) with a state-space layer in each block:
+/// the steps' embedder and the last modulation are hidden matrices outside the layers, and `x_proj`, `dt_proj` are an
+/// output and an input within them.
+ModelDescription diffusion(long n, long layers,
+                           const std::vector<std::string>& lists = {"blocks."}) {
+  std::vector<Given> rows{{"x_embedder.weight", linear, "oi", {n, 16}},
+                          {"t_embedder.mlp.0.weight", linear, "oi", {n, 256}},
+                          {"t_embedder.mlp.2.weight", linear, "oi", {n, n}},
+                          {"t_embedder.mlp.2.bias", bias, "o", {n}}};
+  std::vector<std::string> blocks;
+  for (const std::string& list : lists) {
+    for (long layer = 0; layer < layers; ++layer)
+      blocks.push_back(list + std::to_string(layer) + ".");
+  }
+  for (const std::string& block : blocks) {
+    rows.push_back({block + "adaLN_modulation.1.weight", linear, "oi", {6 * n, n}});
+    rows.push_back({block + "x_proj.weight", linear, "oi", {48, n}});
+    rows.push_back({block + "dt_proj.weight", linear, "oi", {n, 16}});
+  }
+  rows.push_back({"final_layer.adaLN_modulation.1.weight", linear, "oi", {2 * n, n}});
+  rows.push_back({"final_layer.linear.weight", linear, "oi", {32, n}});
+  return description(rows);
+}
+
+struct Expected {
+  std::string name;
+  double rate, epsilon, multiplier;
+};
+
+void check_rows(const Plan& plan, const std::vector<Expected>& table) {
+  for (const Expected& row : table) {
+    INFO(plan.rule << ", " << row.name);
+    CHECK(entry(plan, row.name).learning_rate.value == row.rate);
+    CHECK(entry(plan, row.name).epsilon.value == row.epsilon);
+    CHECK(entry(plan, row.name).multiplier.value == row.multiplier);
+  }
+}
+
+// Derived from arXiv:2505.01618, Table 1: m_N = 2 and m_L = 4. The branches' factor 1/m_L^α is in the gradients of what
+// stands in them, and α - 1 in the exponent of their rates makes all layers together move the stream by order one.
+const std::vector<Expected> by_complete_p{
+    {"x_embedder.weight", 1, 1.0 / 2, 1},
+    {"t_embedder.mlp.0.weight", 1, 1.0 / 2, 1},
+    {"t_embedder.mlp.2.weight", 1.0 / 2, 1.0 / 2, 1},
+    {"t_embedder.mlp.2.bias", 1, 1.0 / 2, 1},
+    {"blocks.3.adaLN_modulation.1.weight", 1.0 / 2, 1.0 / 8, 1},
+    {"blocks.3.x_proj.weight", 1, 1.0 / 8, 1.0 / 2},
+    {"blocks.3.dt_proj.weight", 1, 1.0 / 8, 1},
+    {"final_layer.adaLN_modulation.1.weight", 1.0 / 2, 1.0 / 2, 1},
+    {"final_layer.linear.weight", 1, 1.0 / 2, 1.0 / 2}};
+const std::vector<Expected> by_depth_mup{
+    {"t_embedder.mlp.2.weight", 1.0 / 2, 1.0 / 2, 1},
+    {"blocks.3.adaLN_modulation.1.weight", 1.0 / 4, 1.0 / 4, 1},
+    {"blocks.3.x_proj.weight", 1.0 / 2, 1.0 / 4, 1.0 / 2},
+    {"blocks.3.dt_proj.weight", 1.0 / 2, 1.0 / 4, 1},
+    {"final_layer.adaLN_modulation.1.weight", 1.0 / 2, 1.0 / 2, 1}};
+
+}  // namespace
+
+TEST_CASE("What stands in the layers has the factors of the depth, and nothing else has",
+          "[described]") {
+  const DescribedModel model = from_descriptions(diffusion(128, 8), diffusion(64, 2));
+  check_rows(planned(model, "complete-p"), by_complete_p);
+  check_rows(planned(model, "depth-mup"), by_depth_mup);
+
+  const std::vector<std::string> lists{"blocks.", "out_blocks."};  // so that no name has *
+  const DescribedModel two = from_descriptions(diffusion(128, 8, lists), diffusion(64, 2, lists));
+  check_rows(planned(two, "complete-p"), by_complete_p);
+  check_rows(planned(two, "depth-mup"), by_depth_mup);
+}
+
+TEST_CASE("Where nobody says what the layers are, hidden matrices stand in them", "[described]") {
+  const auto stacked = [](long n) {
+    return description(
+        {{"embed", embedding, "io", {100, n}}, {"layers", linear, "kio", {6, n, n}}});
+  };
+  const auto shape = [](long depth) { return Shape{.depth = depth, .blocks = Blocks::listed}; };
+  const Plan plan =
+      planned(from_descriptions(stacked(128), stacked(64), {}, shape(6), shape(3)), "depth-mup");
+  CHECK(entry(plan, "layers").epsilon.formula() == "1/(m_N√m_L)");
+}
+
+TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
+  const Plan plan = planned(from_descriptions(diffusion(128, 8), diffusion(64, 2)), "complete-p");
+  CHECK(read_plan(to_json(plan).dump(), "plan") == plan);
+  std::vector<std::string> outside;
+  for (const Extra& extra : plan.extras) {
+    if (extra.in_layers) outside.push_back(extra.name);
+  }
+  CHECK(outside == std::vector<std::string>{"t_embedder.mlp.2.weight",
+                                            "final_layer.adaLN_modulation.1.weight"});
+}
