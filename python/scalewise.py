@@ -56,7 +56,7 @@ def _settings_problems(**settings: Any) -> List[str]:
     for name, value in settings.items():
         number, text = math.nan, shown(value)
         with contextlib.suppress(TypeError, ValueError, RuntimeError):  # of many numbers
-            if hasattr(value, "__float__"):  # which a string does not have
+            if hasattr(value, "__float__") and not isinstance(value, bool):  # which a string does not have
                 number = float(value)
                 text = f"{number:.6g}"
         if not (math.isfinite(number) and number >= 0):
@@ -68,6 +68,8 @@ def _settings_problems(**settings: Any) -> List[str]:
 
 def _named(model: Model) -> Dict[str, torch.Tensor]:
     """Every name of every parameter, tied ones as often as they have names."""
+    if not isinstance(model, (torch.nn.Module, Mapping)):
+        raise ValueError(f"model = {shown(model)}: expected a torch.nn.Module, or tensors by name")
     if not isinstance(model, torch.nn.Module):
         return dict(model)
     return {f"{prefix}.{name}" if prefix else name: parameter
@@ -309,6 +311,8 @@ def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
 
 def _planned(plan: Plan, keep: Sequence[str], pairs: List[Tuple[Dict[str, Any], torch.Tensor]]) -> List[Tuple[Dict[str, Any], torch.Tensor]]:
     """Tensors whose initial values are the plan's: those of names that match no pattern, unless the plan leaves them."""
+    if isinstance(keep, str):
+        raise ValueError(f"keep = {keep}: expected a list of patterns, such as [{keep!r}]")
     unused = [pattern for pattern in keep if not any(fnmatch.fnmatchcase(t["name"], pattern) for t, _ in pairs)]
     fail(f"keep: {shown(pattern)}: expected a pattern of names of the plan's tensors" for pattern in unused)
     return [(t, p) for t, p in pairs if plan.entries[t["parts"][0]["entry"]]["distribution"] != "own"
@@ -504,6 +508,8 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     fail(_settings_problems(weight_decay=weight_decay, eps=eps, **({} if lr is None else {"lr": lr})))
     problems, held, holder = [], {}, {}
     optimizers = optimizer if isinstance(optimizer, Mapping) else {"": optimizer}
+    fail(f"optimizer = {shown(one)}: expected an optimizer, or a dict of them by name"
+         for one in optimizers.values() if not hasattr(one, "param_groups"))
     every_group = [(name, group) for name, one in optimizers.items() for group in one.param_groups]
     for of, group in every_group:
         for parameter in group["params"]:
@@ -775,9 +781,7 @@ class Recorder:
         self._layouts: Dict[str, Optional[str]] = {}  # by block, why its order could not be checked, or ""
         self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
-        for tensor, parameter in _planned(plan, keep, self._pairs):
-            for part in tensor["parts"]:
-                self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
+        self._initial = _planned(plan, keep, self._pairs)
         owners = [(id(p), (name, module)) for name, module in model.named_modules() for p in module._parameters.values()
                   if p is not None]
         listed = plan.plan["shape"].get("blocks") == "listed"
@@ -792,9 +796,16 @@ class Recorder:
         for tensor, parameter in () if listed else self._pairs:
             name, module = named[id(parameter)]
             self._watch(name, module, plan.entries[tensor["parts"][0]["entry"]])
-        self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+        self._optimizers = [optimizer] if hasattr(optimizer, "step") else list(optimizer or ())
+        if not self._optimizers or not all(hasattr(one, "step") for one in self._optimizers):
+            raise ValueError(f"optimizer = {shown(optimizer)}: expected an optimizer, or those that step in turn")
         self._before: List[torch.Tensor] = []
         self._steps = [self._wrap(one) for one in self._optimizers]
+
+    def activation(self, name: str, value: torch.Tensor) -> None:
+        """Records an activation that no module of the plan's tensors shows, when the forward pass has it: an observable of
+        docs/checks/coordinate_check.md, such as "layer.0.attention.scores"."""
+        self._seen(name, value)
 
     def _wrap(self, optimizer: torch.optim.Optimizer) -> Tuple[torch.optim.Optimizer, Any, Any]:
         """Puts a bound method in place of step(), with the marks that a scheduler may have left on it."""
@@ -822,6 +833,10 @@ class Recorder:
                       "MultiheadAttention uses its out_proj without calling it)" for module, names in missing.items()]
         elif self._step or not self._active:
             lines.append("activations: no forward pass of the model that Recorder was given ran before the first step")
+        unmoved = self._unmoved()
+        if unmoved:
+            more = f" and {len(unmoved) - 3} more" if len(unmoved) > 3 else ""
+            lines.append(f"{', '.join(unmoved[:3])}{more}: no step changed them (frozen, in no optimizer, or with gradients of zero)")
         if not self._active and not self._step:
             lines.append("updates: step() of the optimizer that Recorder was given was not called")
         return [*lines, *self._notes]
@@ -862,6 +877,24 @@ class Recorder:
         elif entry["group"] == "final_norm_gain" and entry["stack"] != "encoder":
             self._expected["final_hidden"] = owner
             self._hooks.append(module.register_forward_hook(lambda _, inputs, output: self._seen("final_hidden", output)))
+        if entry["name"].rpartition(".")[2] in ("attention_norm_gain", "final_norm_gain"):
+            self._watch_stream(module, entry)
+
+    def _watch_stream(self, module: torch.nn.Module, entry: Dict[str, Any]) -> None:
+        """What a norm before the attention reads, and the last norm, is the stream after the layer before it."""
+        layers = [e for e in self._plan.entries.values() if e["stack"] == entry["stack"] and e["name"].endswith((".mlp_down", ".expert_down"))]
+        before = len(layers) if entry["layer"] is None else entry["layer"]
+        if not 0 < before <= len(layers):
+            return
+        block = layers[before - 1]["name"].rpartition(".")[0]
+        own = entry["name"].rpartition(".")[0] + ".attention.output"
+
+        def read(_: Any, inputs: Any) -> None:
+            pre_norm = self._now and ("value", own) not in self._now.records
+            if pre_norm and len(inputs) == 1:  # others add the branch to the stream themselves
+                self._seen(f"{block}.mlp.stream", inputs)
+
+        self._hooks.append(module.register_forward_pre_hook(read))
 
     def _check_layout(self, block: str, output: torch.Tensor) -> None:
         """Whether query, key and value are used as such. With r any vector, the gradient of r·y by the query's
@@ -963,9 +996,9 @@ class Recorder:
     def _end(self, _: Any, inputs: Any, output: Any) -> None:
         logits = getattr(output, "logits", output)
         while isinstance(logits, (tuple, list)):
-            logits = logits[0]
-        if not torch.is_tensor(logits):
-            raise ValueError("the model's output has no logits: expected a tensor, a tuple that begins with it, or "
+            logits = next((one for one in logits if not (torch.is_tensor(one) and one.dim() == 0)), None)  # a loss is no logits
+        if not torch.is_tensor(logits) or logits.dim() == 0:
+            raise ValueError("the model's output has no logits: expected a tensor of them, a tuple that begins with it, or "
                              ".logits")
         if self._now is None:
             return
@@ -990,6 +1023,20 @@ class Recorder:
         elif not done.same_batch:
             self._notes[f"step {done.step}: another batch than at step 0, so that changes of activations mean nothing"] = None
 
+    def _record_initial(self) -> None:
+        for tensor, parameter in self._initial:
+            for part in tensor["parts"]:
+                self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
+        self._initial = []
+
+    def _unmoved(self) -> List[str]:
+        """Tensors that no step has changed."""
+        sizes: Dict[str, float] = collections.defaultdict(float)
+        for (_, signal, name), (size, *_) in self._records.items():
+            if signal == "update":
+                sizes[name] += math.inf if size is None else size
+        return [t["name"] for t, _ in self._pairs if t["parts"] and all(sizes.get(p["entry"]) == 0 for p in t["parts"])]
+
     def _record_gradients(self) -> None:
         self._record_pass(self._last)
         for tensor, parameter in self._pairs:
@@ -1001,6 +1048,7 @@ class Recorder:
             return take_step(*arguments, **options)
         if optimizer is self._optimizers[0]:
             self._before = [_whole(parameter).detach().clone() for _, parameter in self._pairs]
+            self._record_initial()
             closure, seen = arguments[0] if arguments else options.get("closure"), []
 
             def evaluate() -> Any:  # the gradients are those after the first evaluation
@@ -1034,6 +1082,7 @@ class Recorder:
         no part of the run, and save() can be called again.
         """
         self._record_pass(self._last)
+        self._record_initial()
         self._active = False
         for hook in self._hooks:
             hook.remove()

@@ -503,6 +503,86 @@ class Steps(unittest.TestCase):
             self.assertIn("run.jsonl: not everything was observed: ", str(caught.warning))
             self.assertIn(words, str(caught.warning))
 
+    def test_the_stream_after_a_layer_is_what_the_next_norm_reads(self):
+        def post_norm(block, x):
+            x = block.ln_1(x + block.attn(x))
+            return block.ln_2(x + block.mlp(x))
+
+        for forward, streams in ((None, {0, 1}), (post_norm, {1})):  # what its last norm reads is the stream too
+            model, outputs = model_of(), {}
+            for layer, block in enumerate(model.transformer.h):
+                if forward:
+                    block.forward = functools.partial(forward, block)
+                block.register_forward_hook(lambda _, inputs, output, layer=layer: outputs.setdefault(layer, []).append(output.detach()))
+            optimizer = adamw(model)
+            recorder = scalewise.Recorder(model, PLAIN, optimizer)
+            train(model, optimizer)
+            records = records_of(recorder)
+            self.assertEqual({name for _, signal, name in records if signal == "value" and name.endswith("stream")},
+                             {f"layer.{layer}.mlp.stream" for layer in streams})
+            for layer in streams:
+                self.assertEqual(records[0, "value", f"layer.{layer}.mlp.stream"][2], outputs[layer][0].numel())
+                self.assertAlmostEqual(records[0, "value", f"layer.{layer}.mlp.stream"][1],
+                                       float(outputs[layer][0].double().square().sum()), places=6)
+
+    def test_an_activation_that_no_module_shows_is_given(self):
+        model = model_of()
+        optimizer = adamw(model)
+        recorder = scalewise.Recorder(model, PLAIN, optimizer)
+        attention = model.transformer.h[0].attn
+        attention.c_attn.register_forward_hook(
+            lambda _, inputs, output: recorder.activation("layer.0.attention.scores", output[..., :2]))
+        train(model, optimizer)
+        self.assertEqual([records_of(recorder).get((step, "value", "layer.0.attention.scores"), [0, 0, 0])[2] for step in range(4)],
+                         4 * [2 * 4 * CONTEXT])
+
+    def test_initial_values_are_those_of_the_first_step(self):
+        model = model_of()
+        optimizer = adamw(model)
+        recorder = scalewise.Recorder(model, PLAIN, optimizer)
+        with torch.no_grad():
+            model.lm_head.weight.fill_(1.0)
+        train(model, optimizer)
+        self.assertEqual(records_of(recorder)[0, "parameter", "head"], [VOCAB * WIDTH, VOCAB * WIDTH, VOCAB * WIDTH])
+
+    def test_tensors_that_no_step_changes_are_said(self):
+        model = model_of()
+        model.transformer.h[0].attn.c_proj.weight.requires_grad_(False)
+        optimizer = torch.optim.AdamW([p for name, p in model.named_parameters() if name != "transformer.h.1.mlp.c_fc.weight"])
+        recorder = scalewise.Recorder(model, PLAIN, optimizer)
+        train(model, optimizer)
+        self.assertEqual(recorder.unchecked, [
+            "transformer.h.0.attn.c_proj.weight, transformer.h.1.mlp.c_fc.weight: no step changed them (frozen, in no optimizer, "
+            "or with gradients of zero)"])
+        for wrong, text in ((None, "None"), ([], "[]"), ([None], "[None]")):
+            self.assertEqual(message_of(lambda wrong=wrong: scalewise.Recorder(model, PLAIN, wrong)),
+                             f"optimizer = {text}: expected an optimizer, or those that step in turn")
+
+    def test_a_loss_is_no_logits(self):
+        class WithLoss(nn.Module):
+            def __init__(self, one):
+                super().__init__()
+                self.model, self.one = model_of(), one
+
+            def forward(self, batch):
+                logits = self.model(batch[:, :-1])
+                loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+                return loss if self.one else (loss, logits)
+
+        for one in (False, True):
+            model = WithLoss(one)
+            optimizer = adamw(model)
+            recorder = scalewise.Recorder(model, PLAIN, optimizer)
+            if one:
+                self.assertIn("the model's output has no logits", message_of(lambda: model(BATCH)))  # pylint: disable=cell-var-from-loop
+                continue
+            for _ in range(3):
+                optimizer.zero_grad()
+                model(BATCH)[0].backward()
+                optimizer.step()
+            model(BATCH)
+            self.assertEqual(records_of(recorder), plain_records())
+
     def test_records_carry_the_fingerprint_of_the_plan(self):
         model = model_of()
         optimizer = adamw(model)

@@ -232,9 +232,10 @@ class Described(unittest.TestCase):
         recorder = scalewise.Recorder(model, plan, optimizer, seed=3)
         tokens = torch.arange(30).reshape(2, 15)
         outputs = {}
-        model.blocks[0].mix.register_forward_hook(lambda _, inputs, output: outputs.setdefault("mix", output.detach()))
+        model.blocks[0].mix.register_forward_hook(lambda _, inputs, output: outputs.update(mix=output.detach()))
         model(tokens).square().mean().backward()
         optimizer.step()
+        mix_at_start = outputs["mix"]
         model(tokens)
         self.assertEqual(recorder.unchecked, [])
         recorder.save(self.folder / "records.jsonl")
@@ -246,7 +247,7 @@ class Described(unittest.TestCase):
             self.assertEqual({name for s, k, name in found if (s, k) == (signal, step)}, names)
         mix = found["value", 0, "blocks.0.mix.weight"]
         self.assertEqual(mix["count"], 2 * 15 * 64)
-        self.assertAlmostEqual(mix["sum_squares"], float(outputs["mix"].double().square().sum()), places=9)
+        self.assertAlmostEqual(mix["sum_squares"], float(mix_at_start.double().square().sum()), places=9)
         parameters = {name for s, _, name in found if s == "parameter"}
         self.assertEqual(set(plan.entries) - parameters, {f"blocks.0.{name}" for name in ("log_step", "log_decay", "read", "skip")})
         self.assertEqual({name for s, _, name in found if s == "update"}, set(plan.entries))
