@@ -57,17 +57,18 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
   };
   const Report start = only([](const Quantity&, long step) { return step == 0; });
   CHECK(start.verdict == Verdict::inconclusive);
-  CHECK(start.missing ==
-        std::vector<std::string>{
-            "logits, at step 0 and after a step",
-            "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step"});
   const Report later = only([](const Quantity&, long step) { return step > 0; });
   CHECK(later.verdict == Verdict::inconclusive);
-  CHECK(later.missing == start.missing);
+  const std::vector<std::string> both{
+      "logits, at step 0 and after a step",
+      "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step"};
+  CHECK(later.missing == both);
+  const std::string change = " (as a change since step 0, on the same batch)";
+  CHECK(start.missing == std::vector<std::string>{both[0] + change, both[1] + change});
   const Report embedding =
       only([](const Quantity& quantity, long) { return quantity.name == "embedding"; });
   CHECK(embedding.verdict == Verdict::inconclusive);
-  CHECK(embedding.missing == start.missing);
+  CHECK(embedding.missing == both);
   const Report activations =
       only([](const Quantity& quantity, long) { return is_activation(quantity.signal); });
   CHECK(activations.verdict == Verdict::pass);
@@ -82,6 +83,50 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
                                  "exponent of the attention scale off by -0.20 to +0.20",
                                  "exponent of the embedding multiplier off by -0.10 to +0.10"});
   CHECK(activations.open_slips.size() == 2 + 6 + 4);
+}
+
+TEST_CASE("Layers are taken together where all runs have them, and steps move them all") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto missing = [&](Signal signal, const std::string& name, double rms, long without) {
+    Records records = follow(family);
+    for (const Member& member : family) {
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        for (const int layer : {0, 1}) {
+          if (layer == 1 && member.size == without) continue;
+          const std::string at = "layer." + std::to_string(layer) + "." + name;
+          const double x = layer == 0 ? 1 : rms;
+          const auto n = static_cast<std::uint64_t>(member.size);
+          records.add({signal, at}, 1, {member.size, seed}, {x, x * x, 4 * n * n});
+        }
+      }
+    }
+    return coordinate_check(records, family).missing;
+  };
+  CHECK(missing(Signal::change, "mlp.output", 1, 0).empty());
+  CHECK(missing(Signal::change, "mlp.output", 1, 128) ==
+        std::vector<std::string>{"layer.1.mlp.output (change) at step 1 of size 128, seed 1, as in "
+                                 "other runs"});
+  CHECK(missing(Signal::update, "mlp_up", 0, 0) ==
+        std::vector<std::string>{"a step that moves layer.1.mlp_up at size 64: all its updates are "
+                                 "exactly zero, and those of other layers are not"});
+}
+
+TEST_CASE("Where no mistake would show there is no verdict") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    Shape deep = shape_of(64), base = deep;
+    deep.depth = n / 32;
+    family.push_back({n, make_plan("complete-p", {.model = deep, .base = base})});
+  }
+  Records records = follow(family);
+  const Report blind = coordinate_check(records, family);
+  CHECK(blind.verdict == Verdict::inconclusive);
+  CHECK(blind.missing.empty());
+  CHECK(blind.undecided == std::vector<std::string>{"no mistake would show in these records"});
+  CHECK(blind.unchecked.front() == "branch multiplier missing (layer.*.mlp.stream would show it)");
+  for (const long step : {0, 1}) add(records, Signal::value, "mlp.stream", step, -0.45);
+  add(records, Signal::change, "mlp.stream", 1, -0.4);
+  CHECK(coordinate_check(records, family).verdict == Verdict::pass);
 }
 
 TEST_CASE("Zero is told from small") {

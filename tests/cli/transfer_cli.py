@@ -327,7 +327,7 @@ class Transfer(unittest.TestCase):
         self.table("few.csv", "width,lr,loss", ["64,0.1,3", "64,0.2,2", "64,0.4,nan", "128,0.1,", "128,0.2,2"])
         finished = self.judged("few.csv")
         self.assertEqual(finished.returncode, 3)
-        self.assertIn("no seed: all runs are of one, loss loss; 1 diverged; no loss in 1 lines: 5\n", finished.stderr)
+        self.assertIn("no seed: all runs are of one, loss loss; 1 diverged; no loss in 1 line: 5\n", finished.stderr)
         self.assertEqual(finished.stdout.count("not judged: at width"), 2)
         self.assertTrue(finished.stdout.splitlines()[-1].startswith("inconclusive: at width 64 "))
         for size in json.loads(self.judged("few.csv", "--format", "json").stdout)["sizes"]:

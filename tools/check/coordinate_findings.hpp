@@ -39,7 +39,8 @@ struct Shown {
 inline std::string signed_text(double x) { return fmt::format("{:+.2f}", x == 0 ? 0 : x); }
 
 inline std::string measured_text(const check::Judgement& j) {
-  if (!j.measured) return j.reason.empty() || j.expected ? "zero" : "-";
+  if (!j.curve.finite) return "not finite";
+  if (!j.measured) return j.curve.is_zero() ? "zero" : "-";
   return fmt::format("{} ± {:.2f}", signed_text(j.measured->slope), 2 * j.measured->error);
 }
 

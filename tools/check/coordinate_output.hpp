@@ -124,8 +124,8 @@ inline std::string two_widths_text(const check::TwoWidths& t) {
       "by the criterion of microsoft/mup (mean |x| at {} and {} within a factor of 1.2): {} of {}",
       t.smaller, t.larger, t.met, t.modules);
   if (!t.worst.empty()) {
-    line +=
-        fmt::format("; largest ratio {:.3g} ({}, step {})", t.worst_ratio, t.worst, t.worst_step);
+    line += fmt::format("; furthest from 1: {:.3g} ({}, step {})", t.worst_ratio, t.worst,
+                        t.worst_step);
   }
   return line;
 }

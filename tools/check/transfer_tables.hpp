@@ -100,7 +100,8 @@ inline std::string reading_text(const JudgedTable& t) {
                     [](const check::SweepRow& row) { return !std::isfinite(row.loss); });
   if (diverged > 0) text += fmt::format("; {} diverged", diverged);
   if (t.table.missing.empty()) return text;
-  return text + fmt::format("; no loss in {} lines: {}", t.table.missing.size(),
+  return text + fmt::format("; no loss in {} {}: {}", t.table.missing.size(),
+                            t.table.missing.size() > 1 ? "lines" : "line",
                             fmt::join(t.table.missing, ", "));
 }
 

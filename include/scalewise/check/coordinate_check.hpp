@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/coordinate_report.hpp"
 #include "scalewise/check/hypotheses.hpp"
 #include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/recorded_assumptions.hpp"
@@ -36,40 +37,6 @@
 //   Standing       how a hypothesis fits the judgements: worse than the rule, or, below 0, better (hypotheses.hpp)
 
 namespace scalewise::check {
-
-/// Why a check failed.
-enum class Cause {
-  none,
-  mistake,  // a part of the rule is missing, applied twice or off
-  growth,   // what training adds grows with the size because the rule says so
-  unknown,  // no single mistake explains what was measured
-};
-inline constexpr messages::Spelling<Cause, 4> cause_words{{{Cause::none, "none"},
-                                                           {Cause::mistake, "mistake"},
-                                                           {Cause::growth, "growth"},
-                                                           {Cause::unknown, "unknown"}}};
-
-/// The result of a coordinate check.
-struct Report {
-  Verdict verdict = Verdict::inconclusive;
-  Cause cause = Cause::none;
-  std::string diagnosis;  // of a failure: the evidence, and the most likely cause
-  // The odds of the most likely cause over the next: a power of ten, at most 9.
-  double log10_odds = 0;
-
-  std::vector<Judgement> judgements;  // quantities in the order of Records, steps in time
-  double error_rate = 0;              // of failing a correct set-up by chance, over all slopes
-  Thresholds thresholds;              // of each slope
-
-  // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
-  std::vector<std::string> unknown;
-  std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
-  std::vector<std::string> left_out;   // steps that moved nothing, blocks that were not recorded
-  std::vector<std::string> unchecked;  // mistakes that these records cannot rule out
-  std::vector<Fault> open_slips;       // of these, exponents of multipliers that are off
-  std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it
-  bool wants_larger_size = false;      // whether one of these would be decided by a larger size
-};
 
 namespace detail {
 
@@ -234,15 +201,25 @@ class CoordinateCheck {
     std::string causes;
     for (std::size_t i = 0; i < alike; ++i) {
       causes += (i == 0 ? "" : " or ") + to_string(all[i].fault);
+      if (is_last_tried(all[i].fault, all)) causes += " or beyond";
     }
     const double next = alike < all.size() ? (std::min)(all[alike].worse, 0.0) : 0;
     report_.log10_odds = (std::min)(9.0, (next - all.front().worse) / 2 / std::log(10.0));
     report_.diagnosis = seen + causes;
   }
 
-  /// Whether a place of this kind was recorded at initialization, and some change that training made to one was judged.
+  /// Whether an exponent that is off is the last on its side of those that were tried.
+  static bool is_last_tried(const Fault& fault, const std::vector<Standing>& all) {
+    return fault.off != 0 && std::none_of(all.begin(), all.end(), [&](const Standing& other) {
+             return other.fault.ingredient == fault.ingredient &&
+                    other.fault.off / fault.off > 1;  // of the same sign, and larger
+           });
+  }
+
+  /// Requires that a place of this kind was recorded at initialization, and that some change that training made to one was
+  /// judged.
   template <class Predicate>
-  bool has_start_and_change(const Predicate& is_one) const {
+  void require_start_and_change(const std::string& name, const Predicate& is_one) {
     bool start = false, change = false;
     for (const Judgement& j : report_.judgements) {
       const Quantity& q = j.curve.quantity;
@@ -250,7 +227,9 @@ class CoordinateCheck {
       start = start || (q.signal == Signal::value && j.curve.step == 0);
       change = change || (j.expected && q.signal == Signal::change && j.curve.step > 0);
     }
-    return start && change;
+    if (start && change) return;
+    report_.missing.push_back(name + ", at step 0 and after a step" +
+                              (start ? " (as a change since step 0, on the same batch)" : ""));
   }
 
   /// Without the start and changes of the logits and of what some block gives (or its hidden layer, or the stream) nothing was checked.
@@ -274,15 +253,10 @@ class CoordinateCheck {
              name == architecture::observable("mlp.output") ||
              name == architecture::observable("mlp.stream");
     };
-    if (!has_start_and_change(is_logits)) {
-      report_.missing.emplace_back("logits, at step 0 and after a step");
-    }
-    if (!has_start_and_change(is_of_block)) {
-      report_.missing.emplace_back(
-          by_role ? "the output of a module, under the name of a tensor of it, at step 0 and after "
-                    "a step"
-                  : "layer.*.mlp.output or layer.*.attention.output, at step 0 and after a step");
-    }
+    require_start_and_change("logits", is_logits);
+    require_start_and_change(by_role ? "the output of a module, under the name of a tensor of it"
+                                     : "layer.*.mlp.output or layer.*.attention.output",
+                             is_of_block);
   }
 
   void what_is_open() {
@@ -310,15 +284,30 @@ class CoordinateCheck {
                                     band_text(start) + " of the width");
       }
     }
+    bool shows_any = false;
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
+      shows_any = shows_any || s.excluded || s.excludable;
       if (explains_more(s) || s.excluded) continue;
       if (s.excludable) {
         report_.undecided.push_back(what_decides(s));
       } else {
-        report_.unchecked.push_back(to_string(s.fault));
+        report_.unchecked.push_back(to_string(s.fault) + what_would_show(s.fault));
       }
     }
+    if (!shows_any && !report_.unchecked.empty())
+      report_.undecided.push_back("no mistake would show in these records");
     open_slips();
+  }
+
+  /// The activation that shows a mistake best, where it was not recorded.
+  std::string what_would_show(const Fault& fault) const {
+    using enum Ingredient;
+    std::string_view shown;
+    if (fault.ingredient == attention_scale) shown = architecture::observable("attention.scores");
+    if (fault.ingredient == branch_multiplier) shown = architecture::observable("mlp.stream");
+    const bool listed = plan_.shape.blocks == Blocks::listed;
+    if (shown.empty() || listed || records_.find({Signal::value, std::string(shown)}, 0)) return "";
+    return fmt::format(" (layer.*.{} would show it)", shown);
   }
 
   bool explains_more(const Standing& s) {
@@ -360,10 +349,10 @@ class CoordinateCheck {
     for (const auto& [ingredient, range] : open) {
       std::string name(word(ingredient_words, ingredient));
       std::replace(name.begin(), name.end(), '-', ' ');
-      report_.unchecked.push_back(fmt::format("exponent of the {} off by {}", name,
-                                              range.low == 0 || range.high == 0
-                                                  ? "up to " + slope_text(range.low + range.high)
-                                                  : band_text(range)));
+      const bool one_side = range.low == 0 || range.high == 0;
+      report_.unchecked.push_back(
+          fmt::format("exponent of the {} off by {}", name,
+                      one_side ? "up to " + slope_text(range.low + range.high) : band_text(range)));
     }
   }
 

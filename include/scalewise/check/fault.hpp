@@ -69,8 +69,10 @@ struct Fault {
 inline std::string to_string(const Fault& fault) {
   std::string text(word(ingredient_words, fault.ingredient));
   for (char& c : text) c = c == '-' ? ' ' : c;
-  if (fault.off != 0) return fmt::format("exponent of the {} off by {:+.2f}", text, fault.off);
-  if (fault.ingredient == Ingredient::all_rates && !fault.doubled) return "one global rate";
+  const bool all = fault.ingredient == Ingredient::all_rates;
+  if (fault.off != 0)
+    return fmt::format("exponent of {}{} off by {:+.2f}", all ? "" : "the ", text, fault.off);
+  if (all && !fault.doubled) return "one global rate";
   if (fault.ingredient == Ingredient::router_row) return "router as a hidden matrix";
   return text + (fault.doubled ? " applied twice" : " missing");
 }

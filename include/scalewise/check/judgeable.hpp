@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/recorded_layers.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/scales.hpp"
 #include "scalewise/check/unknown_name.hpp"
@@ -104,12 +105,18 @@ class JudgeableSearch {
     result_.of_these_plans = plans() && counts() && !alike();
     idle_steps();
     batches();
-    layers();
+    for (std::string& line : absent_outputs(records_, plan_))
+      result_.left_out.push_back(std::move(line));
+    if (family_.front().plan.shape.depth == family_.back().plan.shape.depth)
+      miss(uneven_layers(records_));
+    if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_));
     return std::move(result_);
   }
 
  private:
-  void miss(std::string text) { result_.missing.push_back(std::move(text)); }
+  void miss(std::string text) {
+    if (!text.empty()) result_.missing.push_back(std::move(text));
+  }
 
   void names() {
     std::set<std::string> seen;
@@ -186,7 +193,8 @@ class JudgeableSearch {
                             moments.count, others.size() > 1 ? "" : " entries", run.size, planned);
       }
     }
-    if (others.size() > 2) text += fmt::format(", and others at {} more sizes", others.size() - 2);
+    if (const std::size_t more = others.size() > 2 ? others.size() - 2 : 0; more > 0)
+      text += fmt::format(", and others at {} more size{}", more, more > 1 ? "s" : "");
     if (!planned_at.empty()) {
       text += fmt::format("; as planned at size {}", fmt::join(planned_at, ", "));
     }
@@ -300,44 +308,6 @@ class JudgeableSearch {
         }
       }
     }
-  }
-
-  /// Blocks whose output was not recorded, though other activations of layers were.
-  void layers() {
-    std::map<std::string, std::set<std::string>> recorded;  // by place, names with their layers
-    for (const auto& [quantity, steps] : records_.all()) {
-      if (quantity.signal != Signal::value) continue;
-      recorded[place_of(quantity.name)].insert(quantity.name);
-    }
-    for (const std::string_view output :
-         {architecture::observable("attention.output"), architecture::observable("mlp.output")}) {
-      const std::string place(output);
-      const std::set<std::string>& names = recorded[place];
-      if (names.contains(place)) continue;  // all layers in one
-      std::vector<std::string> absent;
-      for (const std::string& layer : layer_names()) {
-        if (!names.contains(layer + place)) absent.push_back(layer + place);
-      }
-      if (absent.empty()) continue;
-      constexpr std::size_t most = 3;
-      const std::size_t more = absent.size() - (std::min)(absent.size(), most);
-      absent.resize(absent.size() - more);
-      if (names.empty()) absent = {"layer.*." + place};
-      result_.left_out.push_back(
-          fmt::format("{}{}, not recorded", fmt::join(absent, ", "),
-                      names.empty() || more == 0 ? "" : fmt::format(" and {} more layers", more)));
-    }
-  }
-
-  /// "layer.0.", … of the smallest model.
-  std::vector<std::string> layer_names() const {
-    std::vector<std::string> names;
-    for (const Entry& entry : plan::entries_of_shape(plan_)) {
-      if (entry.layer < 0) continue;
-      const std::string layer = architecture::TensorName{entry.stack, entry.layer}.prefix();
-      if (names.empty() || names.back() != layer) names.push_back(layer);
-    }
-    return names;
   }
 
   const Records& records_;

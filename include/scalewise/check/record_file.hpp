@@ -123,8 +123,8 @@ class RecordReader {
                          "(other records of size " + std::to_string(run.size) + ", seed " +
                              std::to_string(run.seed) + ")",
                          "those of " + source->second.place,
-                         "delete the wrong line; parts of one run are added up before one process "
-                         "appends them");
+                         "runs of one size need seeds that differ, and the width or depth as their "
+                         "size; parts of one run are added up before one process appends them");
     }
   }
 

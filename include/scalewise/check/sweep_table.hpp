@@ -225,7 +225,8 @@ class SweepReader {
       if (rows_.empty()) {
         throw InvalidInput("where", messages::printable(condition),
                            "a value of " + messages::printable(name) + " in " + text_.path(),
-                           messages::did_you_mean(value, values));
+                           values.contains(value) ? "conditions have to hold together"
+                                                  : messages::did_you_mean(value, values));
       }
     }
   }

@@ -16,7 +16,7 @@ struct TwoWidths {
   long smaller = 0, larger = 0;
   std::size_t modules = 0;  // activations at steps 1, 2 and 3
   std::size_t met = 0;
-  std::string worst;  // the one with the largest ratio
+  std::string worst;  // the one whose ratio is furthest from 1
   long worst_step = 0;
   double worst_ratio = 1;
 };

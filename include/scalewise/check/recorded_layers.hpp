@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/records.hpp"
+#include "scalewise/plan/plan.hpp"
+
+// The layers of a place are judged together, as one quantity: what that would hide is looked for here.
+
+namespace scalewise::check::detail {
+
+/// "layer.0.", … of the smallest model.
+inline std::vector<std::string> layer_names(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Entry& entry : plan::entries_of_shape(plan)) {
+    if (entry.layer < 0) continue;
+    const std::string layer = architecture::TensorName{entry.stack, entry.layer}.prefix();
+    if (names.empty() || names.back() != layer) names.push_back(layer);
+  }
+  return names;
+}
+
+/// A line for blocks whose output was not recorded, though other activations of layers were.
+inline std::vector<std::string> absent_outputs(const Records& records, const Plan& plan) {
+  std::map<std::string, std::set<std::string>> recorded;  // by place, names with their layers
+  for (const auto& [quantity, steps] : records.all()) {
+    if (quantity.signal == Signal::value) recorded[place_of(quantity.name)].insert(quantity.name);
+  }
+  std::vector<std::string> lines;
+  for (const std::string_view output :
+       {architecture::observable("attention.output"), architecture::observable("mlp.output")}) {
+    const std::string place(output);
+    const std::set<std::string>& names = recorded[place];
+    if (names.contains(place)) continue;  // all layers in one
+    std::vector<std::string> absent;
+    for (const std::string& layer : layer_names(plan)) {
+      if (!names.contains(layer + place)) absent.push_back(layer + place);
+    }
+    if (absent.empty()) continue;
+    constexpr std::size_t most = 3;
+    const std::size_t more = absent.size() - (std::min)(absent.size(), most);
+    absent.resize(absent.size() - more);
+    if (names.empty()) absent = {"layer.*." + place};
+    lines.push_back(
+        fmt::format("{}{}, not recorded", fmt::join(absent, ", "),
+                    names.empty() || more == 0 ? "" : fmt::format(" and {} more layers", more)));
+  }
+  return lines;
+}
+
+/// A layer that a run lacks though other runs have it at the same step; empty where there is none.
+/// Requires: models of one depth.
+inline std::string uneven_layers(const Records& records) {
+  std::map<std::pair<Quantity, long>, std::map<Run, std::set<std::string>>> all;
+  for (const auto& [quantity, steps] : records.all()) {
+    const Quantity place{quantity.signal, place_of(quantity.name)};
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) all[{place, step}][run].insert(quantity.name);
+    }
+  }
+  for (const auto& [at, runs] : all) {
+    std::set<std::string> names;
+    for (const auto& [run, own] : runs) names.insert(own.begin(), own.end());
+    for (const auto& [run, own] : runs) {
+      const auto absent = std::find_if(names.begin(), names.end(),
+                                       [&](const auto& name) { return !own.contains(name); });
+      if (absent == names.end()) continue;
+      return fmt::format("{} ({}) at step {} of size {}, seed {}, as in other runs", *absent,
+                         word(signal_words, at.first.signal), at.second, run.size, run.seed);
+    }
+  }
+  return {};
+}
+
+/// A tensor that no step of a run moves, though they move it in other layers; empty where there is none.
+inline std::string still_layers(const Records& records) {
+  std::map<std::pair<std::string, Run>, std::map<std::string, double>> all;
+  for (const auto& [quantity, steps] : records.all()) {
+    if (quantity.signal != Signal::update) continue;
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs)
+        all[{place_of(quantity.name), run}][quantity.name] += moments.sum_squares;
+    }
+  }
+  for (const auto& [at, layers] : all) {
+    const auto moves = [](const auto& layer) { return layer.second != 0; };
+    const auto still = std::find_if_not(layers.begin(), layers.end(), moves);
+    if (still == layers.end() || std::none_of(layers.begin(), layers.end(), moves)) continue;
+    return fmt::format(
+        "a step that moves {} at size {}: all its updates are exactly zero, and those of other "
+        "layers are not",
+        still->first, at.second.size);
+  }
+  return {};
+}
+
+}  // namespace scalewise::check::detail
