@@ -266,6 +266,13 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   }
   CHECK(refusal(mixture(64, 4), mixture(16, 2), {{"*norm*", GivenRole::vector}}) == "no error");
 
+  Shape tied{.blocks = Blocks::listed};
+  tied.tied_head = true;
+  CHECK_THAT(test::error_message([&] {
+               static_cast<void>(from_descriptions(mlp(1024), mlp(128), {}, tied, tied));
+             }),
+             ContainsSubstring("tied_head = true: expected a tensor that is tied"));
+
   const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
   for (const std::string rule : {"gpt2", "layer-scale", "skip-init", "rezero"}) {
     CHECK_THAT(test::error_message([&] { static_cast<void>(planned(model, rule)); }),

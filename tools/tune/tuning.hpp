@@ -55,7 +55,9 @@ inline Base size_of(const std::string& option, const std::vector<std::string>& w
     if (!(value >= 1 && value <= 1e9) || value != std::floor(value)) {
       throw InvalidInput(option, word, "width=N, depth=N or both");
     }
-    (width ? size.width : size.depth) = static_cast<long>(value);
+    long& sized = width ? size.width : size.depth;
+    if (sized != 0) throw InvalidInput(option, word, "each size once");
+    sized = static_cast<long>(value);
   }
   return size;
 }

@@ -38,6 +38,7 @@ class DescriptionReader : DescribedExperts {
     find_expert_features();
     find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
+    require_tie();
     roles_.require_used();
     return std::move(model_);
   }
@@ -268,6 +269,16 @@ class DescriptionReader : DescribedExperts {
       if (group == Group::hidden_bias) extra.fan_in = inputs_of_matrix(tensor.name);
     }
     fold_layers(i, extra, reason);
+  }
+
+  /// A head that is tied has no tensor of its own: its multiplier would be applied twice.
+  void require_tie() const {
+    const bool tied =
+        std::any_of(target_.tensors.begin(), target_.tensors.end(),
+                    [](const DescribedTensor& tensor) { return !tensor.tied_to.empty(); });
+    if (tied || !model_.shape.tied_head.value_or(false)) return;
+    throw InvalidInput("tied_head", "true", "a tensor that is tied to an embedding",
+                       "leave it out: a list says which tensors are tied");
   }
 
   void require_as_many(std::size_t i) {

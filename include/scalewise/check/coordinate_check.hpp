@@ -235,11 +235,7 @@ class CoordinateCheck {
   /// Without the start and changes of the logits and of what some block gives (or its hidden layer, or the stream) nothing was checked.
   void what_is_missing() {
     if (!prediction_.has_limit()) {
-      report_.missing.emplace_back(
-          "a limit: not judged are, along the depth, models known by their tensors alone, models "
-          "without norms, and models with norms after branches whose multiplier begins above 1.5; "
-          "along the width, models without norms of more than 4 layers; and SGD on a tied head "
-          "whose logits grow");
+      report_.missing.push_back("a limit: " + std::string(prediction_.why_no_limit()));
       return;
     }
     const auto is_logits = [](std::string_view name) {

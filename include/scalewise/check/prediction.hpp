@@ -81,6 +81,20 @@ class Prediction {
   /// Measured: without norms, of correct set-ups at widths 8 to 64 none of 59 fails at depth 4, and most do at 6.
   bool has_limit() const { return near_limit_; }
 
+  /// Why they are not; empty where they are.
+  std::string_view why_no_limit() const {
+    if (near_limit_) return "";
+    if (roles_) return "along the depth a model known by its tensors alone is not judged";
+    if (!has_norms())
+      return along_depth() ? "along the depth a model without norms is not judged"
+                           : "a model without norms is judged up to a depth of 4";
+    if (along_depth() && !norms_keep_depths_alike(scales_, assumptions_)) {
+      return "along the depth a model with norms after branches is judged where their multiplier "
+             "begins at 1.5 or less";
+    }
+    return "under SGD a model with a tied head is not judged where its logits grow";
+  }
+
   /// Whether later steps are predicted: where norms and a normalized gradient keep them in bounds.
   bool has_later_steps() const { return has_norms() && !follows_; }
 

@@ -310,7 +310,9 @@ inline std::vector<Parameter> constants_of_standard(const Plan& plan, double rat
   };
   if (queries.empty() || std::any_of(queries.begin(), queries.end(), differs)) {
     throw InvalidInput("rule", plan.rule, "queries with one rate and decay in all layers",
-                       "these decide how a rate for all tensors is converted");
+                       plan.shape.blocks == Blocks::listed
+                           ? "a list does not say which matrix makes queries; give a shape"
+                           : "these decide how a rate for all tensors is converted");
   }
   const Entry& query = *queries.front();
   if (plan.reference == Reference::base || query.learning_rate.scaling.needs_base()) {
