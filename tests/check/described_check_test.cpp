@@ -226,7 +226,8 @@ TEST_CASE("What a verdict on a described model lacks is listed") {
   some = as_planned();
   some.erase({Signal::change, "logits"});
   CHECK(report(some, family).missing ==
-        std::vector<std::string>{"logits, at step 0 and after a step"});
+        std::vector<std::string>{
+            "logits, at step 0 and after a step (as a change since step 0, on the same batch)"});
   some = as_planned();
   some[{Signal::value, "blocks.0.upp"}][0] = 0;
   const check::Report unknown = report(some, family);

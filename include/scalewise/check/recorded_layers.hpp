@@ -73,11 +73,11 @@ inline std::string uneven_layers(const Records& records) {
     std::set<std::string> names;
     for (const auto& [run, own] : runs) names.insert(own.begin(), own.end());
     for (const auto& [run, own] : runs) {
-      const auto absent = std::find_if(names.begin(), names.end(),
-                                       [&](const auto& name) { return !own.contains(name); });
-      if (absent == names.end()) continue;
-      return fmt::format("{} ({}) at step {} of size {}, seed {}, as in other runs", *absent,
-                         word(signal_words, at.first.signal), at.second, run.size, run.seed);
+      for (const std::string& name : names) {
+        if (own.contains(name)) continue;
+        return fmt::format("{} ({}) at step {} of size {}, seed {}, as in other runs", name,
+                           word(signal_words, at.first.signal), at.second, run.size, run.seed);
+      }
     }
   }
   return {};
