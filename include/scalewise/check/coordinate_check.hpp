@@ -280,17 +280,18 @@ class CoordinateCheck {
                                     band_text(start) + " of the width");
       }
     }
-    bool shows_any = false;
+    bool blind = true;  // to all mistakes, for lack of a record
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
-      shows_any = shows_any || s.excluded || s.excludable;
+      const std::string hint = what_would_show(s.fault);
+      blind = blind && !s.excluded && !s.excludable && !hint.empty();
       if (explains_more(s) || s.excluded) continue;
       if (s.excludable) {
         report_.undecided.push_back(what_decides(s));
       } else {
-        report_.unchecked.push_back(to_string(s.fault) + what_would_show(s.fault));
+        report_.unchecked.push_back(to_string(s.fault) + hint);
       }
     }
-    if (!shows_any && !report_.unchecked.empty())
+    if (blind && !report_.unchecked.empty())
       report_.undecided.push_back("no mistake would show in these records");
     open_slips();
   }
