@@ -61,7 +61,10 @@ class DescriptionReader : DescribedExperts {
     if (sides.empty()) {
       throw InvalidInput("base", same_ ? "the target itself" : "as wide as the target",
                          "the same model at another width",
-                         "build it with the sizes that rates were tuned on");
+                         depth_.grows()
+                             ? "for another depth alone give both widths and the roles: --set "
+                               "d_model=N --set base.d_model=N --role PATTERN=hidden"
+                             : "build it with the sizes that rates were tuned on");
     }
     const auto most =
         std::max_element(sides.begin(), sides.end(),
