@@ -190,7 +190,8 @@ check_syntax() {
 run_tidy() {
   local -a without=() checks=()
   [ -z "$leave_out" ] || without=(-D SCALEWISE_BUILD_TESTS=OFF)
-  local walks=-bugprone-forward-declaration-namespace,-bugprone-infinite-loop,-bugprone-undelegated-constructor
+  local walks=-bugprone-forward-declaration-namespace,-bugprone-forwarding-reference-overload,-bugprone-infinite-loop
+  walks+=,-bugprone-undelegated-constructor
   walks+=,-bugprone-unused-raii,-bugprone-unused-return-value,-bugprone-use-after-move,-cppcoreguidelines-init-variables
   walks+=,-cppcoreguidelines-slicing,-misc-definitions-in-headers,-modernize-use-nullptr,-performance-move-const-arg
   [ -z "$leave_out" ] || checks=("-checks=-clang-analyzer-*,$walks")
