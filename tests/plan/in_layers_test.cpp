@@ -97,6 +97,26 @@ TEST_CASE("Where nobody says what the layers are, hidden matrices stand in them"
   CHECK(entry(plan, "layers").epsilon.formula() == "1/(m_N√m_L)");
 }
 
+TEST_CASE("Several heads are no layers", "[described]") {
+  const auto model = [](long n) {
+    std::vector<Given> rows{{"embed", embedding, "io", {100, n}}};
+    for (const std::string number : {"0", "1", "2"})
+      rows.push_back({"blocks." + number + ".weight", linear, "oi", {n, n}});
+    for (const std::string number : {"0", "1", "2"}) {
+      rows.push_back({"heads." + number + ".weight", linear, "oi", {10, n}});
+      rows.push_back({"heads." + number + ".bias", bias, "o", {10}});
+    }
+    return description(rows);
+  };
+  const DescribedModel found = from_descriptions(model(128), model(64));
+  CHECK(found.shape.depth == 3);
+  const Plan plan = planned(found, "maximal-update");
+  CHECK(entry(plan, "blocks.2.weight").group == Group::hidden);
+  CHECK(entry(plan, "heads.2.bias").group == Group::head_bias);
+  CHECK(entry(plan, "heads.2.bias").epsilon.value ==
+        1);  // a bias of logits has gradients of order one
+}
+
 TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
   const Plan plan = planned(from_descriptions(diffusion(128, 8), diffusion(64, 2)), "complete-p");
   CHECK(read_plan(to_json(plan).dump(), "plan") == plan);

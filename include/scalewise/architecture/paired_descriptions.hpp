@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -111,7 +112,8 @@ class PairedDescriptions {
       const SideSizes layers{tensors_.count(before), base_model_.count(before)};
       if (layers.target == 0 || layers.base == 0) continue;
       const bool known = is_given && layers.target == given.target && layers.base == given.base;
-      if (!layers.grows() && !known && (layers.target < 2 || !tensors_.alike(before))) continue;
+      const bool alike = layers.target > 1 && tensors_.alike(before) && makes_features(before);
+      if (!layers.grows() && !known && !alike) continue;
       const std::string name = before.empty() ? "the model itself" : messages::printable(before);
       if (!is_given && layers_.empty()) first = layers;
       if (!same_ratio(layers, first)) {
@@ -131,6 +133,22 @@ class PairedDescriptions {
     depth_ = depth;
     depth_reason_ =
         names.empty() ? "no names are numbered from 0 without gaps" : "numbered under " + names;
+  }
+
+  /// Whether outputs of a list of the same length in both models grow, as those of layers do and of several heads do not.
+  bool makes_features(const std::string& before) const {
+    return std::any_of(target_.tensors.begin(), target_.tensors.end(),
+                       [&](const DescribedTensor& tensor) {
+                         const DescribedTensor* twin = base_model_.find(tensor.name);
+                         if (split_number(tensor.name).before != before || twin == nullptr ||
+                             twin->sizes.size() != tensor.sizes.size())
+                           return false;
+                         for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
+                           if (tensor.axes[axis] == 'o' && tensor.sizes[axis] != twin->sizes[axis])
+                             return true;
+                         }
+                         return false;
+                       });
   }
 
   // ---- the base's tensors ---------------------------------------------------------------------

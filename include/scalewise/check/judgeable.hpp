@@ -107,8 +107,7 @@ class JudgeableSearch {
     batches();
     for (std::string& line : absent_outputs(records_, plan_))
       result_.left_out.push_back(std::move(line));
-    if (family_.front().plan.shape.depth == family_.back().plan.shape.depth)
-      miss(uneven_layers(records_));
+    if (layer_names(plan_) == layer_names(family_.back().plan)) miss(uneven_layers(records_));
     if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_));
     return std::move(result_);
   }

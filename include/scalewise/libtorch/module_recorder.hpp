@@ -33,7 +33,7 @@ class ModuleRecorder {
   ModuleRecorder& operator=(const ModuleRecorder&) = delete;
 
   /// An activation, by the name of an observable: "embedding", "layer.0.attention.output",
-  /// "layer.0.mlp.output", "final_hidden", "logits".
+  /// "layer.0.mlp.output", "layer.0.mlp.stream", "final_hidden", "logits".
   /// Shapes:   of an attention's output (batch, tokens, width)
   /// Throws:   std::invalid_argument, before the first step, where the attention uses query, key and value
   ///           otherwise than the plan says.
