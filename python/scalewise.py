@@ -805,6 +805,8 @@ class Recorder:
     def activation(self, name: str, value: torch.Tensor) -> None:
         """Records an activation that no module of the plan's tensors shows, when the forward pass has it: an observable of
         docs/checks/coordinate_check.md, such as "layer.0.attention.scores"."""
+        if not torch.is_tensor(value):
+            raise ValueError(f"{name} = {shown(value)}: expected a tensor")
         self._seen(name, value)
 
     def _wrap(self, optimizer: torch.optim.Optimizer) -> Tuple[torch.optim.Optimizer, Any, Any]:
@@ -887,10 +889,11 @@ class Recorder:
         if not 0 < before <= len(layers):
             return
         block = layers[before - 1]["name"].rpartition(".")[0]
-        own = entry["name"].rpartition(".")[0] + ".attention.output"
+        before_it, own = (("value", f"{name}.attention.output") for name in (block, entry["name"].rpartition(".")[0]))
 
         def read(_: Any, inputs: Any) -> None:
-            pre_norm = self._now and ("value", own) not in self._now.records
+            seen = self._now.records if self._now else {}
+            pre_norm = before_it in seen and own not in seen  # torch.nn.MultiheadAttention shows neither
             if pre_norm and len(inputs) == 1:  # others add the branch to the stream themselves
                 self._seen(f"{block}.mlp.stream", inputs)
 

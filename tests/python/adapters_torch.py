@@ -535,6 +535,8 @@ class Steps(unittest.TestCase):
         train(model, optimizer)
         self.assertEqual([records_of(recorder).get((step, "value", "layer.0.attention.scores"), [0, 0, 0])[2] for step in range(4)],
                          4 * [2 * 4 * CONTEXT])
+        self.assertEqual(message_of(lambda: recorder.activation("layer.0.attention.scores", None)),
+                         "layer.0.attention.scores = None: expected a tensor")
 
     def test_initial_values_are_those_of_the_first_step(self):
         model = model_of()
@@ -658,10 +660,10 @@ class Taken(nn.Module):
 class Encoder(nn.Module):
     """torch.nn's own encoder."""
 
-    def __init__(self):
+    def __init__(self, norm_first):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(VOCAB, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        layer = nn.TransformerEncoderLayer(WIDTH, 2, 4 * WIDTH, dropout=0.0, norm_first=True, batch_first=True)
+        layer = nn.TransformerEncoderLayer(WIDTH, 2, 4 * WIDTH, dropout=0.0, norm_first=norm_first, batch_first=True)
         self.blocks = nn.TransformerEncoder(layer, DEPTH, nn.LayerNorm(WIDTH))
         self.head = nn.Linear(WIDTH, VOCAB, bias=False)
 
@@ -690,16 +692,19 @@ class NotCalled(unittest.TestCase):
 
     def test_layers_whose_module_never_runs_are_listed(self):
         plan = plan_of("--set", "final_norm=true", names=str(self.dialect()))
-        model = Encoder()
-        scalewise.apply(model, plan, seed=1)
-        optimizer = adamw(model, plan)
-        recorder = scalewise.Recorder(model, plan, optimizer)
-        train(model, optimizer)
-        out = [f"blocks.layers.{i}.self_attn.out_proj" for i in range(DEPTH)]
-        self.assertEqual(recorder.unchecked, [
-            *(f"layer.{i}.query, key, value: {out[i]} was not called" for i in range(DEPTH)),
-            *(f"layer.{i}.attention.heads, layer.{i}.attention.output: not recorded, as {out[i]} was not called with "
-              "a tensor (torch.nn.MultiheadAttention uses its out_proj without calling it)" for i in range(DEPTH))])
+        for norm_first in (True, False):
+            model = Encoder(norm_first)
+            scalewise.apply(model, plan, seed=1)
+            optimizer = adamw(model, plan)
+            recorder = scalewise.Recorder(model, plan, optimizer)
+            train(model, optimizer)
+            out = [f"blocks.layers.{i}.self_attn.out_proj" for i in range(DEPTH)]
+            self.assertEqual(recorder.unchecked, [
+                *(f"layer.{i}.query, key, value: {out[i]} was not called" for i in range(DEPTH)),
+                *(f"layer.{i}.attention.heads, layer.{i}.attention.output: not recorded, as {out[i]} was not called with "
+                  "a tensor (torch.nn.MultiheadAttention uses its out_proj without calling it)" for i in range(DEPTH))])
+            # Which of them reads the stream is not known without the attention's output.
+            self.assertFalse([name for _, _, name in records_of(recorder) if name.endswith("stream")])
 
     def dialect(self):
         folder = tempfile.TemporaryDirectory()
