@@ -15,12 +15,12 @@ using namespace scalewise;
 using namespace scalewise::test::described;
 using enum TensorKind;
 
-/// Names and roles of a diffusion transformer (facebookresearch/DiT, models.py) with a state-space layer in each block:
-/// the steps' embedder and the last modulation are hidden matrices outside the layers, and `x_proj`, `dt_proj` are an
-/// output and an input within them.
+/// A diffusion transformer (facebookresearch/DiT 4961bcb, models.py) with two tensors of a Mamba block of fixed rank in each
+/// layer (state-spaces/mamba 000b310, mamba_simple.py): the steps' embedder and the last modulation are hidden matrices
+/// outside the layers, and `x_proj`, `dt_proj` are an output and an input within them.
 ModelDescription diffusion(long n, long layers,
                            const std::vector<std::string>& lists = {"blocks."}) {
-  std::vector<Given> rows{{"x_embedder.weight", linear, "oi", {n, 16}},
+  std::vector<Given> rows{{"x_embedder.proj.weight", linear, "oikk", {n, 4, 2, 2}},
                           {"t_embedder.mlp.0.weight", linear, "oi", {n, 256}},
                           {"t_embedder.mlp.2.weight", linear, "oi", {n, n}},
                           {"t_embedder.mlp.2.bias", bias, "o", {n}}};
@@ -34,8 +34,8 @@ ModelDescription diffusion(long n, long layers,
     rows.push_back({block + "x_proj.weight", linear, "oi", {48, n}});
     rows.push_back({block + "dt_proj.weight", linear, "oi", {n, 16}});
   }
-  rows.push_back({"final_layer.adaLN_modulation.1.weight", linear, "oi", {2 * n, n}});
   rows.push_back({"final_layer.linear.weight", linear, "oi", {32, n}});
+  rows.push_back({"final_layer.adaLN_modulation.1.weight", linear, "oi", {2 * n, n}});
   return description(rows);
 }
 
@@ -56,7 +56,7 @@ void check_rows(const Plan& plan, const std::vector<Expected>& table) {
 // Derived from arXiv:2505.01618, Table 1: m_N = 2 and m_L = 4. The branches' factor 1/m_L^α is in the gradients of what
 // stands in them, and α - 1 in the exponent of their rates makes all layers together move the stream by order one.
 const std::vector<Expected> by_complete_p{
-    {"x_embedder.weight", 1, 1.0 / 2, 1},
+    {"x_embedder.proj.weight", 1, 1.0 / 2, 1},
     {"t_embedder.mlp.0.weight", 1, 1.0 / 2, 1},
     {"t_embedder.mlp.2.weight", 1.0 / 2, 1.0 / 2, 1},
     {"t_embedder.mlp.2.bias", 1, 1.0 / 2, 1},

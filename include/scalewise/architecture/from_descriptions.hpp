@@ -354,7 +354,8 @@ class DescriptionReader : DescribedExperts {
 ///           alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the
 ///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named
 ///           size, kernels that grow, copies that grow otherwise than the experts, numbered experts that are not alike, an
-///           embedding whose rows alone grow, a role for no tensor, and a matrix's role for a gain or bias.
+///           embedding whose rows alone grow, a role for no tensor, a matrix's role for a gain or bias, and a tied head where
+///           no tensor is tied.
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
                                         const std::vector<architecture::RoleOverride>& roles = {},

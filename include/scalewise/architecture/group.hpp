@@ -151,8 +151,7 @@ constexpr bool is_of_experts(Group group) {
 /// True for groups whose tensors stand in the layers, unless somebody says otherwise of one.
 constexpr bool is_in_layers(Group group) {
   const Role role = role_of(group);
-  return role == Role::hidden || role == Role::block_vector || group == Group::router ||
-         (role == Role::rescaler && group != Group::logit_scale);
+  return role == Role::hidden || role == Role::block_vector || group == Group::router;
 }
 
 /// True for norm gains, which start at 1.

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+
+#include "scalewise/check/recorded_layers.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/made_up_records.hpp"
+
+using namespace scalewise;
+using namespace scalewise::test;
+
+TEST_CASE("Layers whose output was not recorded are named") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto left_out = [&](const std::vector<std::string>& names) {
+    Records records;
+    for (const std::string& name : names) add(records, Signal::value, name, 0, 0);
+    return coordinate_check(records, family).left_out;
+  };
+  CHECK(left_out({"attention.output", "mlp.output"}).empty());
+  CHECK(left_out({"layer.0.attention.output", "layer.1.attention.output", "mlp.output"}).empty());
+  CHECK(left_out({"layer.0.mlp.output", "layer.1.attention.output"}) ==
+        std::vector<std::string>{"layer.0.attention.output, not recorded",
+                                 "layer.1.mlp.output, not recorded"});
+  CHECK(left_out({"mlp.output"}) ==
+        std::vector<std::string>{"layer.*.attention.output, not recorded"});
+}
+
+TEST_CASE("Layers are taken together where all runs have them, and steps move them all") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto missing = [&](Signal signal, const std::string& name, double rms, long without) {
+    Records records = follow(family);
+    for (const Member& member : family) {
+      for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        for (const int layer : {0, 1}) {
+          if (layer == 1 && member.size == without) continue;
+          const std::string at = "layer." + std::to_string(layer) + "." + name;
+          const double x = layer == 0 ? 1 : rms;
+          const auto n = static_cast<std::uint64_t>(member.size);
+          records.add({signal, at}, 1, {member.size, seed}, {x, x * x, 4 * n * n});
+        }
+      }
+    }
+    return coordinate_check(records, family).missing;
+  };
+  CHECK(missing(Signal::change, "mlp.output", 1, 0).empty());
+  CHECK(missing(Signal::change, "mlp.output", 1, 128) ==
+        std::vector<std::string>{"layer.1.mlp.output (change) at step 1 of size 128, seed 1, as in "
+                                 "other runs"});
+  CHECK(missing(Signal::update, "mlp_up", 0, 0) ==
+        std::vector<std::string>{"a step that moves layer.1.mlp_up at size 64: all its updates are "
+                                 "exactly zero, and those of other layers are not"});
+}
