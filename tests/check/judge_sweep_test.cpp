@@ -79,6 +79,7 @@ TEST_CASE(
   CHECK(edge.judged.verdict == Verdict::fail);
   const JudgedSweep beyond = without(-11.5);
   CHECK_FALSE(beyond.transfer.sizes[2].interior);
+  CHECK(std::isnan(beyond.transfer.sizes[2].regret.value));
   CHECK_THAT(beyond.transfer.drift.value, WithinAbs(-1.1, 1e-8));
   REQUIRE(beyond.judged.not_judged.size() == 1);
   CHECK_THAT(beyond.judged.not_judged[0],

@@ -50,6 +50,7 @@ Transfer with_drift(IntervalEstimate drift, IntervalEstimate regret = {}, double
   Transfer transfer{.expected = expected, .curved = true};
   SizeTransfer size{.seeds = 4, .trained = true, .interior = true};
   size.loss = 2;  // 2 % are 0.04
+  size.regret = {};
   for (const long width : {16L, 32L, 64L}) {
     size.size = width;
     size.weight = 0.5 * octaves_above(width, 32);

@@ -42,8 +42,8 @@ struct SizeTransfer {
   std::map<long, double> seed_losses = {};  // and of each seed
   double weight = 0;                        // of the optimum in the drift
   double transferred = NAN;                 // the rate that the smallest size proposes, if it can
-  IntervalEstimate regret =
-      {};  // its loss minus that at the optimum; infinite: it diverges; NaN: not tried
+  /// Its loss minus that at the optimum; infinite: it diverges; NaN: not tried, or no optimum.
+  IntervalEstimate regret = {NAN, -HUGE_VAL, HUGE_VAL};
 };
 
 /// How the optimal rate moves with size.

@@ -20,13 +20,7 @@ namespace scalewise::libtorch {
 class ModuleRecorder {
  public:
   ModuleRecorder(PlannedModule planned, check::Run run)
-      : planned_(std::move(planned)), recorder_(run, planned_.named.plan) {
-    for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
-      const at::Tensor values = flat(detail::part_of(planned_.parameters[i], part));
-      recorder_.record_parameter(entry, values.data_ptr<double>(),
-                                 static_cast<std::size_t>(values.numel()), 0);
-    });
-  }
+      : planned_(std::move(planned)), recorder_(run, planned_.named.plan) {}
 
   // Hooks of the logits know where it is.
   ModuleRecorder(const ModuleRecorder&) = delete;
@@ -53,8 +47,9 @@ class ModuleRecorder {
     });
   }
 
-  /// Records gradients, takes the optimizer's step, and records what it has added.
+  /// Records gradients, takes the optimizer's step, and records what it has added; the first time initial values as well.
   void step(torch::optim::Optimizer& optimizer) {
+    if (step_ == 0) record_initial();
     std::vector<at::Tensor> before;
     for (const at::Tensor& parameter : planned_.parameters) {
       before.push_back(parameter.detach().clone());
@@ -92,6 +87,14 @@ class ModuleRecorder {
     for (std::size_t i = 0; i < planned_.parameters.size(); ++i) {
       for (const dialect::OwnedPart& part : planned_.tensor(i).parts) visit(part.entry, i, part);
     }
+  }
+
+  void record_initial() {
+    for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
+      const at::Tensor values = flat(detail::part_of(planned_.parameters[i], part));
+      recorder_.record_parameter(entry, values.data_ptr<double>(),
+                                 static_cast<std::size_t>(values.numel()), 0);
+    });
   }
 
   void check_layout(const std::string& name, const at::Tensor& output) {
