@@ -87,6 +87,10 @@ std::vector<std::string> same_models(const Experiment& e, const frame::Options& 
 void check(Experiment& e) {
   train::check(e.model);
   train::settle(e.model);
+  for (const std::string& setting : e.model.set) {
+    if (e.axis == Axis::experts && setting.starts_with("experts="))
+      throw InvalidInput("--set", setting, "a field that does not grow", "see --sizes");
+  }
   if (e.axis == Axis::length && !e.model.digits.empty()) {
     throw InvalidInput("--axis", "length", "no --digits",
                        "an image has as many patches as --patch leaves");

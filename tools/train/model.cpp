@@ -4,7 +4,6 @@
 #include "train/model.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -18,19 +17,30 @@ namespace scalewise::train {
 
 namespace {
 
-/// Refuses --set for sizes that the data decide.
-void refuse_data_fields(const std::vector<std::string>& set) {
-  constexpr std::array<std::string_view, 6> decided{"input",   "vocab",   "patch_dim",
-                                                    "classes", "context", "encoder_depth"};
+/// Refuses --set for sizes that the data decide, or options of their own: --sizes would be without effect.
+void refuse_decided_fields(const std::vector<std::string>& set) {
+  constexpr std::pair<std::string_view, std::string_view> decided[] = {
+      {"input", ""},
+      {"vocab", ""},
+      {"patch_dim", ""},
+      {"classes", ""},
+      {"context", "see --seq"},
+      {"encoder_depth", "--task denoising has as many layers as --depth in either stack"}};
+  constexpr std::pair<std::string_view, std::string_view> options[] = {
+      {"d_model", "see --width and --sizes"},
+      {"depth", "see --depth and --sizes"},
+      {"heads", "see --heads and --head-dim"}};
   for (const std::string& setting : set) {
     std::string key = setting.substr(0, setting.find('='));
+    for (const auto& [field, hint] : options) {
+      if (key != field) continue;
+      throw InvalidInput("--set", setting, "a field without an option", std::string(hint));
+    }
     if (key.starts_with("base.")) key = key.substr(5);
-    if (std::find(decided.begin(), decided.end(), key) == decided.end()) continue;
-    throw InvalidInput("--set", setting, "a field that the data leave open",
-                       key == "context" ? "see --seq"
-                       : key == "encoder_depth"
-                           ? "--task denoising has as many layers as --depth in either stack"
-                           : "");
+    for (const auto& [field, hint] : decided) {
+      if (key != field) continue;
+      throw InvalidInput("--set", setting, "a field that the data leave open", std::string(hint));
+    }
   }
 }
 
@@ -101,7 +111,7 @@ void settle(Settings& s) {
 
 Plan plan_of(const Settings& open, Shape target) {
   const Settings s = settled(open);
-  refuse_data_fields(s.set);
+  refuse_decided_fields(s.set);
   target.d_model = s.width;
   target.depth = s.depth;
   target.heads = s.heads;
