@@ -260,9 +260,8 @@ TEST_CASE("A list that grows and is none of layers or experts is named", "[descr
     return description(rows);
   };
   const std::string hint =
-      " (hint: only layers that are numbered from 0 may be more, and experts: name others by "
-      "--role "
-      "PATTERN=expert)";
+      " (hint: only layers may be more, which the first number of a name counts from 0, and "
+      "experts: name others by --role PATTERN=expert)";
   CHECK(refusal(heads(64, 4, "heads."), heads(16, 2, "heads.")) ==
         "base = without h.0.heads.2.weight, h.0.heads.3.weight, h.1.heads.2.weight and 1 more: "
         "expected the tensors of the target" +

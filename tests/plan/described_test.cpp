@@ -225,7 +225,8 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   target.tensors.push_back({"h.1.a.log", other, "io", {4, 3}});
   CHECK(refusal(target, base) ==
         "tensors scale, h.*.a.log = other: expected a role (hint: give --role PATTERN=vector, or "
-        "input, hidden or output, for each)");
+        "input, hidden or output, for each; of matrices and experts their kind, where they are "
+        "described)");
 
   base = mixture(16, 2);
   base.tensors.push_back({"blocks.1.gate.weight", linear, "oi", {4, 16}});
@@ -271,7 +272,7 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   CHECK_THAT(test::error_message([&] {
                static_cast<void>(from_descriptions(mlp(1024), mlp(128), {}, tied, tied));
              }),
-             ContainsSubstring("tied_head = true: expected a tensor that is tied"));
+             ContainsSubstring("tied_head = true: expected an embedding that gives the logits"));
 
   const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
   for (const std::string rule : {"gpt2", "layer-scale", "skip-init", "rezero"}) {
@@ -338,7 +339,7 @@ TEST_CASE("What is read off two descriptions is said, and can be given instead",
   };
   CHECK(refusal(model(64, 4), model(16, 2)) ==
         "h. = 2 to 4 layers: expected layers that grow like those of adapters., 3 to 3 (hint: say "
-        "what the depth is, as in --set depth=3 --set base.depth=3)");
+        "what the depth is, as in --set depth=4 --set base.depth=2)");
   const Shape target{.depth = 4, .blocks = Blocks::listed},
       base{.depth = 2, .blocks = Blocks::listed};
   const DescribedModel found = from_descriptions(model(64, 4), model(16, 2), {}, target, base);
@@ -404,7 +405,8 @@ TEST_CASE("A convolution and its norm, numbered by a Sequential, are no layers",
                         {"head.weight", linear, "oi", {10, n}}});
   };
   CHECK(from_descriptions(model(64), model(16)).sizes[0] ==
-        "depth 1 to 1: no names are numbered from 0 without gaps");
+        "depth 1 to 1: no modules numbered from 0 have the same tensors and both read and make "
+        "features");
 }
 
 TEST_CASE("A description reads back, and one that no model has is refused", "[described]") {

@@ -241,6 +241,7 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
   const auto [shape, base] = with_set(a.set, sizes->target.shape, sizes->base.shape);
   DescribedModel model =
       from_descriptions(sizes->target.model, sizes->base.model, roles, shape, base);
+  for (const std::string& note : model.notes) frame::say_once(a.program + ": note: " + note);
   // A size that --set gives for one of the two alone was not used: then it is what the tensors have.
   static_cast<void>(with_set(a.set, model.shape, model.base));
   if (!a.check_model.empty()) {

@@ -18,6 +18,7 @@ struct DescribedModel {
   std::vector<std::string> reasons;  // one per tensor: why it has its group
   std::vector<std::string> sizes;    // "d_model 64 to 256: what most inputs and outputs grow with"
   std::vector<std::string> ties;     // "lm_head.weight is model.embed_tokens.weight"
+  std::vector<std::string> notes = {};  // what may have to be said of it
 };
 
 }  // namespace scalewise

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "scalewise/architecture/described_experts.hpp"
+#include "scalewise/architecture/described_sizes.hpp"
 #include "scalewise/architecture/description.hpp"
 #include "scalewise/architecture/extra.hpp"
 
@@ -20,17 +18,32 @@ namespace scalewise {
 
 namespace detail {
 
+/// Where the code lists a head before the embedding that it is tied to, the two change places.
+inline ModelDescription with_embeddings_first(ModelDescription model) {
+  for (DescribedTensor& tensor : model.tensors) {
+    if (tensor.tied_to.empty() || tensor.kind != TensorKind::embedding) continue;
+    for (DescribedTensor& of : model.tensors) {
+      if (of.name != tensor.tied_to || of.kind != TensorKind::linear) continue;
+      std::swap(of.kind, tensor.kind);
+      of.axes.swap(tensor.axes);
+      of.sizes.swap(tensor.sizes);
+    }
+  }
+  return model;
+}
+
 /// Compares two sizes of a model, tensor by tensor.
-class DescriptionReader : DescribedExperts {
+class DescriptionReader : DescribedSizes {
  public:
   DescriptionReader(const ModelDescription& target, const ModelDescription& base,
                     const std::vector<architecture::RoleOverride>& roles, const Shape& shape,
                     const Shape& base_shape)
-      : DescribedExperts(target, base, roles, shape, base_shape), same_(target == base) {}
+      : DescribedSizes(target, base, roles, shape, base_shape) {}
 
   /// `names_sizes`: sizes are written as multiples of those that grow like them; false where only groups are asked for
   DescribedModel read(bool names_sizes = true) && {
     names_sizes_ = names_sizes;
+    tied_is_given_ = model_.shape.tied_head.value_or(false);
     say("depth", depth_, depth_reason_);
     require_roles();
     find_experts();
@@ -38,64 +51,13 @@ class DescriptionReader : DescribedExperts {
     find_expert_features();
     find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
-    require_tie();
+    find_head();
+    note_outputs_in_layers();
     roles_.require_used();
     return std::move(model_);
   }
 
  private:
-  // ---- the width ------------------------------------------------------------------------------
-
-  /// The width is what most inputs and outputs grow with, where the user has not said it.
-  void find_width() {
-    if (model_.shape.d_model > 0 && model_.base.d_model > 0) {
-      return say("d_model", {model_.shape.d_model, model_.base.d_model}, "given");
-    }
-    std::map<std::pair<long, long>, std::size_t> sides;
-    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
-      for (const char letter : {'i', 'o'}) {
-        const SideSizes size = side(i, letter);
-        if (size.grows() && !is_number_of_experts(size)) ++sides[{size.target, size.base}];
-      }
-    }
-    if (sides.empty()) {
-      throw InvalidInput("base", same_ ? "the target itself" : "as wide as the target",
-                         "the same model at another width",
-                         depth_.grows()
-                             ? "for another depth alone give both widths and the roles: --set "
-                               "d_model=N --set base.d_model=N --role PATTERN=hidden"
-                             : "build it with the sizes that rates were tuned on");
-    }
-    const auto most =
-        std::max_element(sides.begin(), sides.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    model_.shape.d_model = most->first.first;
-    model_.base.d_model = most->first.second;
-    say("d_model", {most->first.first, most->first.second},
-        "what most inputs and outputs grow with");
-  }
-
-  /// A size, some times, by those that have a name: "4*d_model", "43*d_model/16", "64".
-  std::string size_text(std::size_t i, const char* which, const SideSizes& size,
-                        long some = 1) const {
-    if (!size.grows() || !names_sizes_) return std::to_string(some * size.target);
-    for (const NamedSize& named : named_sizes) {
-      const long target = model_.shape.*named.field, base = model_.base.*named.field;
-      if (target == base || base <= 0 || !same_ratio(size, {target, base})) continue;
-      const long common = std::gcd(some * size.target, target);
-      const long times = some * size.target / common, over = target / common;
-      return (times == 1 ? "" : std::to_string(times) + "*") + std::string(named.name) +
-             (over == 1 ? "" : "/" + std::to_string(over));
-    }
-    throw InvalidInput(
-        "tensor " + messages::printable(target_.tensors[i].name) + ", " + which,
-        growth(size.base, size.target),
-        "a multiple of d_model, which grows from " +
-            growth(model_.base.d_model, model_.shape.d_model),
-        "give the size that it grows with a name, as in --set d_ff=" + std::to_string(size.target) +
-            " --set base.d_ff=" + std::to_string(size.base));
-  }
-
   // ---- roles ----------------------------------------------------------------------------------
 
   /// Requires a role for each tensor of which nobody said what it does.
@@ -114,12 +76,14 @@ class DescriptionReader : DescribedExperts {
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     throw InvalidInput((names.size() == 1 ? "tensor " : "tensors ") + all, "other", "a role",
                        "give --role PATTERN=vector, or input, hidden or output" +
-                           std::string(names.size() == 1 ? "" : ", for each"));
+                           std::string(names.size() == 1 ? "" : ", for each") +
+                           "; of matrices and experts their kind, where they are described");
   }
 
   /// Where a vector stands: in the layers, or before or after them.
   Group vector_group(std::size_t i, bool gain, bool grows) const {
-    if (in_layers(target_.tensors[i].name) || layers_.empty()) {
+    const bool may_be_last = layers_.empty() && !gain && !grows && i > last_in_layers_;
+    if (in_layers(target_.tensors[i].name) || (layers_.empty() && !may_be_last)) {
       return gain ? Group::norm_gain : Group::hidden_bias;
     }
     if (i < last_in_layers_) return gain ? Group::embedding_norm_gain : Group::embedding_norm_bias;
@@ -178,11 +142,29 @@ class DescriptionReader : DescribedExperts {
         "narrow the pattern, such as '*.weight'");
   }
 
+  /// Which axes of a bare parameter are its inputs is a guess: what grows has to confirm it, or both sides be alike.
+  void require_known_axes(std::size_t i, GivenRole role, const SideSizes& inputs,
+                          const SideSizes& outputs) const {
+    using enum GivenRole;
+    const bool known = role == input    ? !inputs.grows()
+                       : role == hidden ? same_ratio(inputs, outputs)
+                       : role == expert ? false
+                                        : !outputs.grows();
+    if (known || role == vector || !why_vector(i).empty()) return;
+    const std::string name = messages::printable(target_.tensors[i].name);
+    throw InvalidInput("tensor " + name, "other " + target_.tensors[i].axes,
+                       "its kind, and which axes are inputs and outputs",
+                       "where it is described, as in kinds={\"" +
+                           messages::printable(with_stars(target_.tensors[i].name)) +
+                           "\": \"linear:" + (role == expert ? "eoi" : "oi") + "\"}");
+  }
+
   Decision decide(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) {
     const DescribedTensor& tensor = target_.tensors[i];
     using enum TensorKind;
     if (const std::optional<GivenRole> role = roles_.of(tensor.name)) {
       require_role_of_kind(tensor, *role);
+      if (tensor.kind == other) require_known_axes(i, *role, inputs, outputs);
       return {given_group(i, *role, outputs),
               given_reason(*role, tensor.kind != embedding && inputs.grows(), outputs.grows()),
               tensor.kind == other && *role == GivenRole::vector};
@@ -207,7 +189,10 @@ class DescriptionReader : DescribedExperts {
     if (is_router(i, inputs, outputs)) return {Group::router, "inputs grow, an output per expert"};
     if (tensor.kind == other) return {vector_group(i, false, outputs.grows()), why_vector(i), true};
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
-    if (inputs.grows()) return {Group::head, "inputs grow"};
+    if (inputs.grows()) {
+      if (in_layers(tensor.name)) outputs_in_layers_.push_back(with_stars(tensor.name));
+      return {Group::head, "inputs grow"};
+    }
     if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
     if (model_.shape.d_model == model_.base.d_model) {
       throw InvalidInput("tensor " + messages::printable(tensor.name), "as wide as in the base",
@@ -223,33 +208,22 @@ class DescriptionReader : DescribedExperts {
     return matrix == matrices_.end() ? "d_model" : inputs_text(matrix->second);
   }
 
-  /// The first matrix of each module, and where the last layer ends.
+  /// The first matrix of each module, and where the last layer ends; without layers, the last matrix whose outputs grow.
   void find_places() {
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
       const DescribedTensor& tensor = target_.tensors[i];
-      if (tensor.kind == TensorKind::linear) matrices_.emplace(module_of(tensor.name), i);
-      if (in_layers(tensor.name)) last_in_layers_ = i;
+      const bool matrix = tensor.kind == TensorKind::linear;
+      if (matrix) matrices_.emplace(module_of(tensor.name), i);
+      if (layers_.empty() ? matrix && side(i, 'o').grows() : in_layers(tensor.name))
+        last_in_layers_ = i;
     }
-  }
-
-  /// The inputs of copies of a matrix side by side.
-  std::string inputs_text(std::size_t i, const SideSizes& copies = {}) const {
-    return times_copies(copies, [&](long some) {
-      return size_text(i, "inputs", side(i, 'i'), some * side(i, 'k').target);
-    });
-  }
-
-  /// A size of one, times as many as there are of them.
-  static std::string times_copies(const SideSizes& copies, const auto& text) {
-    return copies.grows() ? "experts*" + text(1) : text(copies.target);
   }
 
   void add(std::size_t i) {
     const DescribedTensor& tensor = target_.tensors[i];
     if (!tensor.tied_to.empty()) {
       model_.ties.push_back(tensor.name + " is " + tensor.tied_to);
-      const DescribedTensor* of = tensors_.find(tensor.tied_to);
-      if (of->kind == TensorKind::embedding) model_.shape.tied_head = model_.base.tied_head = true;
+      tied_ = tied_ || is_tied_head(i);
       return;
     }
     const SideSizes copies = side(i, 'e');
@@ -274,14 +248,51 @@ class DescriptionReader : DescribedExperts {
     fold_layers(i, extra, reason);
   }
 
-  /// A head that is tied has no tensor of its own: its multiplier would be applied twice.
-  void require_tie() const {
-    const bool tied =
-        std::any_of(target_.tensors.begin(), target_.tensors.end(),
-                    [](const DescribedTensor& tensor) { return !tensor.tied_to.empty(); });
-    if (tied || !model_.shape.tied_head.value_or(false)) return;
-    throw InvalidInput("tied_head", "true", "a tensor that is tied to an embedding",
-                       "leave it out: a list says which tensors are tied");
+  /// Whether a tied tensor gives logits from features that grow: an embedding that two stacks share is no head, and
+  /// features of fixed size need no factor.
+  bool is_tied_head(std::size_t i) const {
+    const DescribedTensor &tensor = target_.tensors[i], *of = tensors_.find(tensor.tied_to);
+    if (tensor.kind == TensorKind::embedding || of->kind != TensorKind::embedding) return false;
+    const auto at = static_cast<std::size_t>(of - target_.tensors.data());
+    const SideSizes features = side(at, 'o'), width{model_.shape.d_model, model_.base.d_model};
+    if (!features.grows()) return !width.grows();
+    if (same_ratio(features, width)) return true;
+    throw InvalidInput("tensor " + messages::printable(of->name) + ", outputs", growth(features),
+                       "features that grow like d_model, from " + growth(width),
+                       "a plan has one factor for logits of a tied head: describe it untied");
+  }
+
+  /// A head of its own has a multiplier of its own: with that of a tied one, logits would have both. The code may
+  /// compute logits from the embedding, which no list shows.
+  void find_head() {
+    const auto find = [&](Group group) {
+      return std::find_if(model_.tensors.begin(), model_.tensors.end(), [&](const Extra& tensor) {
+        return tensor.group == group && !architecture::is_in_layers(tensor);
+      });
+    };
+    const auto head = find(Group::head), end = model_.tensors.end();
+    const bool embeds = find(Group::token_embedding) != end;
+    if (tied_is_given_ && !tied_ && (head != end || !embeds)) {
+      throw InvalidInput("tied_head", "true", "an embedding that gives the logits",
+                         head == end ? "" : messages::printable(head->name) + " is the head");
+    }
+    model_.shape.tied_head = model_.base.tied_head = tied_ || tied_is_given_;
+    if (tied_ || tied_is_given_ || !embeds || head != end) return;
+    if (model_.shape.d_model == model_.base.d_model) return;
+    model_.notes.push_back(
+        "no tensor is a head: where the code computes logits from the embedding, give --set "
+        "tied_head=true");
+  }
+
+  void note_outputs_in_layers() {
+    std::vector<std::string>& names = outputs_in_layers_;
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    if (names.empty()) return;
+    model_.notes.push_back(up_to_three(names) +
+                           ": the numbers of an output; where a norm reads it, or it is keys or "
+                           "values of attention, give --role '" +
+                           names.front() + "=hidden'");
   }
 
   void require_as_many(std::size_t i) {
@@ -332,11 +343,11 @@ class DescriptionReader : DescribedExperts {
     return true;
   }
 
-  bool same_ = false;  // target and base
-  bool names_sizes_ = true;
+  bool tied_is_given_ = false, tied_ = false;  // the head, by the user and by the list
   std::map<std::string, std::size_t> matrices_;
   std::size_t last_in_layers_ = 0;
-  std::map<std::string, bool> alike_;  // by name with * for the layer
+  std::vector<std::string> outputs_in_layers_;  // with * for numbers
+  std::map<std::string, bool> alike_;           // by name with * for the layer
 };
 
 }  // namespace detail
@@ -363,7 +374,9 @@ inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const Shape& base_shape = {.blocks = Blocks::listed}) {
   architecture::check_description(target);
   architecture::check_description(base);
-  return detail::DescriptionReader(target, base, roles, shape, base_shape).read();
+  const ModelDescription large = detail::with_embeddings_first(target),
+                         small = detail::with_embeddings_first(base);
+  return detail::DescriptionReader(large, small, roles, shape, base_shape).read();
 }
 
 }  // namespace scalewise

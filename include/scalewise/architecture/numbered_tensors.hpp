@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/description.hpp"
@@ -122,27 +123,7 @@ class NumberedTensors {
     return found == by_name_.end() ? nullptr : found->second;
   }
 
-  /// That of the first layer that has one.
-  const DescribedTensor* find_in_any_layer(const NumberedName& name) const {
-    for (long layer = 0; layer < count(name.before); ++layer) {
-      const DescribedTensor* tensor = find(name.before + std::to_string(layer) + name.after);
-      if (tensor != nullptr) return tensor;
-    }
-    return nullptr;
-  }
-
-  /// That of this name, or of the first expert or layer that has one.
-  /// `expert`: the name split at an expert's number, which is -1 where it has none
-  const DescribedTensor* find_alike(const std::string& name, const NumberedName& expert,
-                                    bool in_layers) const {
-    const std::string first = expert.number < 0 ? name : expert.before + "0" + expert.after;
-    for (const std::string& one : {name, first}) {
-      if (const DescribedTensor* alike = find(one)) return alike;
-      if (!in_layers) continue;
-      if (const DescribedTensor* alike = find_in_any_layer(split_number(one))) return alike;
-    }
-    return nullptr;
-  }
+  const std::map<std::string, const DescribedTensor*>& by_name() const { return by_name_; }
 
   /// How many modules stand under "h.0", "h.1", …; 0 where the numbers have gaps.
   long count(const std::string& before) const {
@@ -168,6 +149,82 @@ class NumberedTensors {
  private:
   std::map<std::string, const DescribedTensor*> by_name_;
   std::map<std::string, std::map<long, std::map<std::string, std::string>>> lists_;  // axes by name
+};
+
+/// Finds of tensors of one size of a model those of another.
+/// Requires: both outlive it.
+class Twins {
+ public:
+  Twins(const NumberedTensors& from, const NumberedTensors& in) : from_(from), in_(in) {
+    std::map<std::pair<long, long>, std::size_t> ratios;
+    for (const auto& [name, tensor] : from.by_name()) {
+      const DescribedTensor* twin = in.find(name);
+      if (twin == nullptr || twin->sizes.size() != tensor->sizes.size()) continue;
+      for (std::size_t axis = 0; axis < tensor->sizes.size(); ++axis) {
+        const SideSizes size{tensor->sizes[axis], twin->sizes[axis]};
+        const long common = std::gcd(size.target, size.base);
+        const std::size_t count = ++ratios[{size.target / common, size.base / common}];
+        if (!size.grows() || count <= most_) continue;
+        most_ = count;
+        growth_ = size;
+      }
+    }
+  }
+
+  /// That of this name, or of the first expert or a layer that has one.
+  /// `expert`: the name split at an expert's number, which is -1 where it has none
+  const DescribedTensor* find(const DescribedTensor& tensor, const NumberedName& expert,
+                              bool in_layers) const {
+    const std::string first = expert.number < 0 ? tensor.name : expert.before + "0" + expert.after;
+    for (const std::string& one : {tensor.name, first}) {
+      const DescribedTensor* twin = in_layers ? find_in_layers(tensor, one) : in_.find(one);
+      if (twin != nullptr) return twin;
+    }
+    return nullptr;
+  }
+
+ private:
+  /// That of the layer of this number, where both models have it before their last layer, or it is the last of both. Of
+  /// others that of the layer whose sizes grow as most do or stay, since the last layer may be special, or every other
+  /// one: of those that are tied like it, of last ones the last.
+  const DescribedTensor* find_in_layers(const DescribedTensor& tensor,
+                                        const std::string& name) const {
+    const NumberedName at = split_number(name);
+    const long last = in_.count(at.before) - 1;
+    if (last < 0) return in_.find(name);  // no layers are numbered so
+    const bool is_last = at.number == from_.count(at.before) - 1;
+    const auto in = [&](long layer) {
+      return in_.find(at.before + std::to_string(layer) + at.after);
+    };
+    if (is_last == (at.number == last) && at.number <= last && in(at.number) != nullptr)
+      return in(at.number);
+    const DescribedTensor* found = nullptr;
+    std::pair<bool, std::size_t> least{};
+    for (long step = 0; step <= last; ++step) {
+      const DescribedTensor* one = in(is_last ? last - step : step);
+      if (one == nullptr) continue;
+      const std::pair rank{one->tied_to != tensor.tied_to, unusual(tensor, *one)};
+      if (found != nullptr && rank >= least) continue;
+      found = one;
+      least = rank;
+    }
+    return found;
+  }
+
+  /// How many sizes neither stay nor grow as most do.
+  std::size_t unusual(const DescribedTensor& tensor, const DescribedTensor& twin) const {
+    if (tensor.sizes.size() != twin.sizes.size()) return tensor.sizes.size();
+    std::size_t count = 0;
+    for (std::size_t axis = 0; axis < tensor.sizes.size(); ++axis) {
+      const SideSizes size{tensor.sizes[axis], twin.sizes[axis]};
+      if (size.grows() && !same_ratio(size, growth_)) ++count;
+    }
+    return count;
+  }
+
+  const NumberedTensors &from_, &in_;
+  SideSizes growth_;  // of most sizes of the same name
+  std::size_t most_ = 0;
 };
 
 }  // namespace scalewise::detail

@@ -118,11 +118,12 @@ class PairedDescriptions {
       if (!is_given && layers_.empty()) first = layers;
       if (!same_ratio(layers, first)) {
         if (is_given) continue;
+        const SideSizes& depth_of_most = layers.target > first.target ? layers : first;
         throw InvalidInput(
             name, growth(layers) + " layers",
             "layers that grow like those of " + names + ", " + growth(first),
-            "say what the depth is, as in --set depth=" + std::to_string(first.target) +
-                " --set base.depth=" + std::to_string(first.base));
+            "say what the depth is, as in --set depth=" + std::to_string(depth_of_most.target) +
+                " --set base.depth=" + std::to_string(depth_of_most.base));
       }
       layers_.insert(before);
       names += (names.empty() ? "" : " and ") + name;
@@ -131,34 +132,40 @@ class PairedDescriptions {
     }
     if (names.empty()) depth = is_given ? given : SideSizes{1, 1};
     depth_ = depth;
-    depth_reason_ =
-        names.empty() ? "no names are numbered from 0 without gaps" : "numbered under " + names;
+    depth_reason_ = names.empty()
+                        ? "no modules numbered from 0 have the same tensors and both read and "
+                          "make features"
+                        : "numbered under " + names;
   }
 
-  /// Whether outputs of a list of the same length in both models grow, as those of layers do and of several heads do not.
+  /// Whether inputs and outputs of each of a list, of the same length in both models, grow, as those of layers do:
+  /// several heads make no features, several embeddings read none, and the last matrix of an MLP may be a head.
   bool makes_features(const std::string& before) const {
-    return std::any_of(target_.tensors.begin(), target_.tensors.end(),
-                       [&](const DescribedTensor& tensor) {
-                         const DescribedTensor* twin = base_model_.find(tensor.name);
-                         if (split_number(tensor.name).before != before || twin == nullptr ||
-                             twin->sizes.size() != tensor.sizes.size())
-                           return false;
-                         for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
-                           if (tensor.axes[axis] == 'o' && tensor.sizes[axis] != twin->sizes[axis])
-                             return true;
-                         }
-                         return false;
-                       });
+    std::map<long, std::set<char>> growing;  // letters of axes, by number
+    for (const DescribedTensor& tensor : target_.tensors) {
+      const NumberedName name = split_number(tensor.name);
+      const DescribedTensor* twin = base_model_.find(tensor.name);
+      if (name.before != before || twin == nullptr || twin->sizes.size() != tensor.sizes.size())
+        continue;
+      for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
+        if (tensor.sizes[axis] != twin->sizes[axis]) growing[name.number].insert(tensor.axes[axis]);
+      }
+    }
+    for (long number = 0; number < tensors_.count(before); ++number) {
+      if (!growing[number].contains('i') || !growing[number].contains('o')) return false;
+    }
+    return true;
   }
 
   // ---- the base's tensors ---------------------------------------------------------------------
 
   void pair_tensors() {
+    const Twins in_base(tensors_, base_model_), in_target(base_model_, tensors_);
     std::vector<std::string> missing;
     bool deeper = true;  // all that are missing are in layers that the base does not have
     for (const DescribedTensor& tensor : target_.tensors) {
       const DescribedTensor* twin =
-          base_model_.find_alike(tensor.name, expert_in(tensor.name), in_layers(tensor.name));
+          in_base.find(tensor, expert_in(tensor.name), in_layers(tensor.name));
       if (twin == nullptr) {
         missing.push_back(messages::printable(tensor.name));
         const NumberedName name = split_number(tensor.name);
@@ -169,12 +176,12 @@ class PairedDescriptions {
     if (!missing.empty()) {
       throw InvalidInput("base", "without " + up_to_three(missing), "the tensors of the target",
                          deeper ? "do deeper layers have it? give a base that is as deep"
-                                : "only layers that are numbered from 0 may be more, and experts: "
-                                  "name others by --role PATTERN=expert");
+                                : "only layers may be more, which the first number of a name "
+                                  "counts from 0, and experts: name others by --role "
+                                  "PATTERN=expert");
     }
     for (const DescribedTensor& tensor : base_.tensors) {
-      if (tensors_.find_alike(tensor.name, expert_in(tensor.name), in_layers(tensor.name)) ==
-          nullptr) {
+      if (in_target.find(tensor, expert_in(tensor.name), in_layers(tensor.name)) == nullptr) {
         missing.push_back(messages::printable(tensor.name));
       }
     }

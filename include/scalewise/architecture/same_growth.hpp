@@ -22,13 +22,14 @@ class GrowthCheck {
  public:
   GrowthCheck(const ModelDescription& target, const ModelDescription& base,
               const ModelDescription& third)
-      : target_(target), base_(base), third_(third) {}
+      : target_(target), numbered_(target), base_(base), third_(third) {}
 
   void run() {
+    const Twins in_base(numbered_, base_), in_third(numbered_, third_);
     for (const DescribedTensor& tensor : target_.tensors) {
       if (!tensor.tied_to.empty()) continue;
-      const DescribedTensor* of_base = twin(base_, tensor.name);
-      const DescribedTensor* of_third = twin(third_, tensor.name);
+      const DescribedTensor* of_base = twin(in_base, tensor);
+      const DescribedTensor* of_third = twin(in_third, tensor);
       if (of_base == nullptr) continue;  // from_descriptions() says so
       const std::string field = "tensor " + messages::printable(tensor.name);
       if (of_third == nullptr || of_third->axes != tensor.axes) {
@@ -56,8 +57,8 @@ class GrowthCheck {
     std::string field;
   };
 
-  static const DescribedTensor* twin(const NumberedTensors& model, const std::string& name) {
-    return model.find_alike(name, split_expert(name), true);
+  static const DescribedTensor* twin(const Twins& in, const DescribedTensor& tensor) {
+    return in.find(tensor, split_expert(tensor.name), true);
   }
 
   static long size(const DescribedTensor& tensor, char letter) {
@@ -87,7 +88,7 @@ class GrowthCheck {
   }
 
   const ModelDescription& target_;
-  NumberedTensors base_, third_;
+  NumberedTensors numbered_, base_, third_;
   std::map<std::pair<long, long>, Seen> seen_;  // by the growth from base to target
   bool grows_ = false;
 };
