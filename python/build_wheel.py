@@ -27,6 +27,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
                             "Summary: Applies the plans of scalewise to PyTorch models and records their training\n"
                             "Requires-Python: >=3.8\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: scalewise\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    license = HERE.parent / "LICENSE"
+    if license.is_file():  # not where pip copies this folder alone
+        files[f"{info}/LICENSE"] = license.read_text(encoding="utf-8")
     record = []
     for name, text in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

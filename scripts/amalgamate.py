@@ -34,13 +34,17 @@ def text_of(header, seen):
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or any(word.startswith("-") for word in sys.argv[1:]):
         sys.exit(__doc__)
+    for header in sys.argv[2:]:
+        if not (ROOT / "include" / header).is_file():
+            sys.exit(f"HEADER = {header}: expected one below include, such as {RULES[0]}")
     seen = set()
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
     text = "".join(text_of(header, seen) for header in sys.argv[2:] or RULES)
+    terms = "".join(f"// {line}".rstrip() + "\n" for line in (ROOT / "LICENSE").read_text(encoding="utf-8").splitlines())
     head = ("// SPDX-FileCopyrightText: The scalewise authors\n// SPDX-License-Identifier: MIT\n//\n"
-            f"// scalewise {version}, made of {len(seen)} headers by scripts/amalgamate.py\n#pragma once\n")
+            f"// scalewise {version}, made of {len(seen)} headers by scripts/amalgamate.py\n//\n{terms}#pragma once\n")
     output = pathlib.Path(sys.argv[1])
     temporary = output.with_name(output.name + ".tmp")
     temporary.write_text(head + re.sub(r"\n{3,}", "\n\n", text), encoding="utf-8")

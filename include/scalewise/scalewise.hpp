@@ -6,9 +6,8 @@
 /// folders move and change without notice.
 #pragma once
 
-#if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
-#error "scalewise needs C++20: compile with -std=c++20, or /std:c++20"
-#else
+#include "scalewise/messages/version.hpp"
+#ifdef SCALEWISE_VERSION  // else the compiler has said why
 
 #include "scalewise/architecture/base_like.hpp"
 #include "scalewise/architecture/from_descriptions.hpp"

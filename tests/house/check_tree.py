@@ -60,6 +60,8 @@ def check_header(header, folder, needs):
         plain = namespace.removeprefix("namespace ").removeprefix("scalewise::").removesuffix("::detail")
         if plain not in {"scalewise", "detail", "symbols", folder}:
             complain(f"{name}: {namespace} in the folder {folder}")
+    for macro in re.findall(r"std::(?:min|max)\(|[.>:](?:min|max)\(\)", text):
+        complain(f"{name}: {macro}: expected (std::max)(, as windows.h has macros of these names")
     for included in re.findall(r'^#include "scalewise/(\w+)/', text, re.MULTILINE):
         if included not in needs[folder]:
             complain(f"{name}: includes {included}/, which does not stand below {folder}")
@@ -115,7 +117,7 @@ def public_names(header):
 def check_door(header):
     text = re.sub(r"//.*", "", header.read_text(encoding="utf-8"))
     for line in text.split("\n"):
-        if line.strip() and not re.match(r'#(include "scalewise/|pragma once|if |error |else|endif)', line):
+        if line.strip() and not re.match(r'#(include "scalewise/|pragma once|ifdef |endif)', line):
             complain(f"{header.relative_to(ROOT)}: a door has includes only: {line.strip()}")
 
 

@@ -10,6 +10,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEFORE = {"CMakeLists.txt": r"project\(scalewise[^)]*VERSION ", "meson.build": r"project\([^)]* version: '",
           "CITATION.cff": r'\nversion: "?', "CHANGELOG.md": r"\A[^#]*# [^#]*## \[?",
+          "include/scalewise/messages/version.hpp": r'SCALEWISE_VERSION "',
           "python/scalewise.py": r'__version__ = "'}
 
 found = {file: re.search(before + r"(\d+\.\d+\.\d+)", (ROOT / file).read_text("utf-8"))

@@ -20,8 +20,8 @@ template <class T, class U> constexpr bool pow(T, U) { return false; }
 template <class T> constexpr bool sqrt(T) { return false; }
 """
 MACROS = """
-#define min(a, b) (((a) < (b)) ? (a) : (b))
-#define max(a, b) (((a) > (b)) ? (a) : (b))
+#define min(a, b) HOSTILE
+#define max(a, b) HOSTILE
 #define near HOSTILE
 #define far HOSTILE
 #define small HOSTILE
@@ -82,7 +82,7 @@ def main():
         standard = "-std=c++20"
         # Behind those of the libraries, as where other headers are included first.
         includes = "".join(f"#include <{h}>\n" for h in (
-            "algorithm", "array", "bit", "charconv", "chrono", "cmath", "complex", "filesystem",
+            "algorithm", "array", "bit", "charconv", "chrono", "cmath", "complex", "deque", "filesystem",
             "fstream", "functional", "limits", "map", "memory", "numeric", "optional", "random",
             "set", "span", "sstream", "string", "string_view", "variant", "vector",
             "Eigen/Dense", "nlohmann/json.hpp"))

@@ -365,8 +365,8 @@ class DescriptionReader : DescribedSizes {
 ///           alone (but those of more layers), another kind or orientation in the base, a matrix without a role where the
 ///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named
 ///           size, kernels that grow, copies that grow otherwise than the experts, numbered experts that are not alike, an
-///           embedding whose rows alone grow, a role for no tensor, a matrix's role for a gain or bias, and a tied head where
-///           no tensor is tied.
+///           embedding whose rows alone grow, a role for no tensor, a matrix's role for a gain or bias, that of a matrix of
+///           kind other whose inputs are not known, and a tied head that is given where the list has one of its own.
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
                                         const std::vector<architecture::RoleOverride>& roles = {},
@@ -374,9 +374,9 @@ inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const Shape& base_shape = {.blocks = Blocks::listed}) {
   architecture::check_description(target);
   architecture::check_description(base);
-  const ModelDescription large = detail::with_embeddings_first(target),
-                         small = detail::with_embeddings_first(base);
-  return detail::DescriptionReader(large, small, roles, shape, base_shape).read();
+  const ModelDescription model = detail::with_embeddings_first(target),
+                         base_model = detail::with_embeddings_first(base);
+  return detail::DescriptionReader(model, base_model, roles, shape, base_shape).read();
 }
 
 }  // namespace scalewise

@@ -23,7 +23,7 @@ inline bool matches_glob(std::string_view pattern, std::string_view text) {
   if (text.size() < star || text.substr(0, star) != pattern.substr(0, star)) return false;
   text.remove_prefix(star);
   pattern.remove_prefix(star + 1);
-  const std::size_t next = std::min(pattern.find('*'), pattern.size());
+  const std::size_t next = (std::min)(pattern.find('*'), pattern.size());
   if (next == pattern.size()) return text.ends_with(pattern);
   const std::size_t found = text.find(pattern.substr(0, next));
   return found != std::string_view::npos &&
@@ -55,7 +55,7 @@ struct NumberedName {
 inline std::vector<NumberedName> numbers_in(const std::string& name) {
   std::vector<NumberedName> all;
   for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::size_t end = (std::min)(name.find('.', begin), name.size());
     constexpr std::string_view word = "expert_";
     const std::string_view part = std::string_view(name).substr(begin, end - begin);
     if (const std::size_t at = part.rfind(word); at != std::string_view::npos)

@@ -84,7 +84,7 @@ class Formatter {
       }
       format = format.substr(0, dot);
     }
-    fmt::format_parse_context layout({format.data(), format.size()});
+    fmt::format_parse_context layout(fmt::string_view(format.data(), format.size()));
     if (layout_.parse(layout) != format.data() + format.size()) {
       throw fmt::format_error("expected [align][width][.digits][text|latex|ascii]");
     }

@@ -44,7 +44,7 @@ inline constexpr long rates_per_seed = 7;  // that a seed is run at, around the 
 /// Equation: 7 seeds + scouts, as if optima were an octave from the centre
 /// Measured: scouts made 0 to 2 runs more than 7 each, 0.9 on average, in 37 sweeps of lab/studies
 inline long expected_runs(const SweepSize& size) {
-  return size.seeds * rates_per_seed + std::min(size.seeds, scouts);
+  return size.seeds * rates_per_seed + (std::min)(size.seeds, scouts);
 }
 
 namespace detail {
@@ -55,7 +55,7 @@ class SizeSweep {
   using Losses = std::map<std::tuple<long, long, double>, double>;  // by size, seed, octave
 
   SizeSweep(SweepSize size, const Losses& losses)
-      : size_(size), scouts_(std::min(size.seeds, scouts)), losses_(losses) {}
+      : size_(size), scouts_((std::min)(size.seeds, scouts)), losses_(losses) {}
 
   /// Extends the scouts' range until every optimum in it is interior, with two octaves on either
   /// side, or a run is missing.
@@ -71,8 +71,8 @@ class SizeSweep {
   }
 
   void include(long octave) {
-    low_ = std::min(low_, octave);
-    high_ = std::max(high_, octave);
+    low_ = (std::min)(low_, octave);
+    high_ = (std::max)(high_, octave);
   }
 
   std::vector<SweepTask> scouts_missing() const {
@@ -247,8 +247,8 @@ inline std::vector<SweepSize> allocate(const std::vector<long>& sizes,
     const double wanted =
         static_cast<double>(seeds) * scatter * weight * std::sqrt(costs.back() / costs[k]);
     const auto most = static_cast<double>(8 * seeds);
-    result.push_back({sizes[k], std::max(std::lround(std::fmin(std::ceil(wanted - 1e-9), most)),
-                                         std::min(seeds, scouts))});
+    result.push_back({sizes[k], (std::max)(std::lround(std::fmin(std::ceil(wanted - 1e-9), most)),
+                                           (std::min)(seeds, scouts))});
   }
   return result;
 }

@@ -95,7 +95,7 @@ class Candidates {
     const bool layered = placeholder(pattern.entries).size > 0;
     const bool named = placeholder(pattern.name).size > 0;
     if (layered && !named) return add_slab(line, words);
-    const long layers = layered ? std::max(shape_.depth, shape_.encoder_depth) : 1;
+    const long layers = layered ? (std::max)(shape_.depth, shape_.encoder_depth) : 1;
     for (long layer = 0; layer < layers; ++layer) {
       const Tensors found = entries_of(words, layer);
       if (found.empty()) continue;

@@ -195,7 +195,7 @@ class ModelTableReader {
   long first_given(const std::string& name, const std::string& text) {
     std::string key;
     for (std::size_t begin = 0;;) {
-      const std::size_t end = std::min(text.find(" or ", begin), text.size());
+      const std::size_t end = (std::min)(text.find(" or ", begin), text.size());
       const std::string part = text.substr(begin, end - begin);
       const bool last = end == text.size();
       const bool is_key =

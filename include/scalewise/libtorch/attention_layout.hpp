@@ -45,7 +45,7 @@ struct AttentionPart {
   at::Tensor first, last;
 
   /// Of the largest number at the first token.
-  double size() const { return first.abs().max().item<double>(); }
+  double size() const { return (first.abs().max)().item<double>(); }
 };
 
 /// By role; those without a gradient are missing.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "scalewise/messages/utf8.hpp"
+#include "scalewise/messages/version.hpp"
 
 namespace scalewise {
 
@@ -22,7 +23,7 @@ inline std::string field_and_value(const std::string& field, const std::string& 
 
 /// Thrown by every function of the library on bad input, with one message that names the field, the
 /// value it had, what was expected, and what to do about it. It is one line, whatever is in a value.
-class InvalidInput : public std::invalid_argument {
+class SCALEWISE_VISIBLE InvalidInput : public std::invalid_argument {
  public:
   /// A value in parentheses, such as (missing), stands for what cannot be shown.
   InvalidInput(const std::string& field, const std::string& value, const std::string& expectation,

@@ -2,13 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// Every door has this header. Under such flags a comparison with NaN is what the compiler likes, and a run that
-// diverged would pass.
-#if (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0) || defined(_M_FP_FAST)
-#error \
-    "scalewise needs infinities and NaN: add -fno-finite-math-only after -ffast-math or -Ofast; /fp:precise instead of /fp:fast"
-#endif
-
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
