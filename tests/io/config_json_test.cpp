@@ -367,7 +367,8 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
           "config.json: decoder_ffn_dim = 8: expected encoder_ffn_dim = 4096" + hint);
   }
   SECTION("models that a shape cannot describe") {
-    const std::string hint = " (hint: a shape cannot tell such a model)";
+    const std::string hint =
+        " (hint: a shape cannot tell such a model: try inspect --describe, and plan --model)";
     CHECK(error_of(with("gpt2", "add_cross_attention", true)) ==
           "config.json: add_cross_attention = true: expected false" + hint);
     CHECK(error_of(with("bert-base", "add_cross_attention", true)) ==

@@ -105,7 +105,7 @@ TEST_CASE("The tensors of a published configuration have the published number of
 /// A base of half the width and half the layers, as far as sizes stay whole.
 std::optional<Base> smaller_base(const json& config) {
   const Shape shape = io::describe_config(config).shape;
-  for (const long part : {2, 3, 4, 5}) {
+  for (const long part : {2, 3, 4, 5, 71}) {  // falcon-7b has 71 heads
     const Base base{.width = shape.d_model % part == 0 ? shape.d_model / part : 0,
                     .depth = shape.depth / 2 + 1};
     if (base.width > 0 && table_refusal(config, base) == "no error") return base;
@@ -205,6 +205,9 @@ TEST_CASE("A base has heads of the same size, and as many in proportion") {
   CHECK(table_refusal(config, {.width = 128}) ==
         "base width = 128: expected a multiple of 512 (hint: the base has num_key_value_heads in "
         "proportion, 4 at a width of 2048)");
+  CHECK(table_refusal(families()["falcon-7b"]["config"], {.width = 2272}) ==
+        "base width = 2272: expected a multiple of 64 (hint: the base has num_attention_heads in "
+        "proportion, 71 at a width of 4544)");
 }
 
 TEST_CASE("What a table does not know is refused by name") {

@@ -134,8 +134,10 @@ class ConfigReader {
   }
 
   /// A flag that the shape has no place for, so that its default is the one value possible.
-  void only(const char* key, bool value,
-            const char* hint = "a shape cannot tell such a model") const {
+  void only(
+      const char* key, bool value,
+      const char* hint =
+          "a shape cannot tell such a model: try inspect --describe, and plan --model") const {
     if (flag(key, value) == value) return;
     throw error(key, value ? "true" : "false", hint);
   }

@@ -277,6 +277,7 @@ class ModelTableReader {
     description_.shape.blocks = Blocks::listed;
     description_.shape.d_model = size_of(width_);
     description_.shape.depth = size_of(depth_);
+    if (symbols_.contains("H")) static_cast<void>(size_of("H"));  // whole ones, in the base too
     if (symbols_.contains("C")) description_.shape.head_dim = size_of("C");
     for (const char* key : {"num_experts_per_tok", "experts_per_token"}) {
       if (!config_.has(key)) continue;
