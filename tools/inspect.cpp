@@ -60,6 +60,7 @@ using scalewise::messages::printable;
 using Json = nlohmann::ordered_json;
 
 struct Arguments : scalewise::tools::PlanArguments {
+  const scalewise::frame::Options* options = nullptr;
   std::vector<std::string> files;
   std::string names;
   bool layers = false;
@@ -79,7 +80,8 @@ struct Model {
 };
 
 /// Several files are the parts of one model.
-TensorFile read_all(const std::vector<std::string>& files) {
+TensorFile read_all(const Arguments& a) {
+  const std::vector<std::string>& files = a.files;
   if (files.empty()) throw InvalidInput("FILE", "none", "a file of a model");
   TensorFile all = scalewise::read_tensor_file(files.front());
   std::set<std::string> names;
@@ -101,6 +103,7 @@ TensorFile read_all(const std::vector<std::string>& files) {
     all.files.insert(all.files.end(), next.files.begin(), next.files.end());
     all.notes.insert(all.notes.end(), next.notes.begin(), next.notes.end());
   }
+  a.options->keep_inputs(all.files);  // which an index names
   return all;
 }
 
@@ -111,6 +114,7 @@ bool is_file(const std::filesystem::path& path) {
 
 /// The configuration; what is wrong with it is a note, so that the table of the files is shown.
 void read_config(const Arguments& a, const std::string& path, Model& model) {
+  a.options->keep_inputs({path});
   try {
     model.given = scalewise::tools::model_of_config(a.program, path);
     model.shape_from = path;
@@ -122,7 +126,7 @@ void read_config(const Arguments& a, const std::string& path, Model& model) {
 
 /// From the options; without them from the file itself, or from the config.json next to it.
 Model read_model(const Arguments& a) {
-  Model model{read_all(a.files)};
+  Model model{read_all(a)};
   if (!a.preset.empty()) {
     model.given = given_model(a);
     model.shape_from = a.preset;
@@ -335,7 +339,7 @@ scalewise::io::ConfigDescription description_of(const Arguments& a) {
     throw InvalidInput("--base-width", "(or its like)", "a config.json as FILE",
                        "the tensors of other files have the sizes that they have");
   }
-  scalewise::io::FileDescription read = scalewise::io::describe_tensors(read_all(a.files));
+  scalewise::io::FileDescription read = scalewise::io::describe_tensors(read_all(a));
   return {std::move(read.model), {}, {}, std::move(read.doubts)};
 }
 
@@ -419,6 +423,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"inspect", "What each tensor of a model's files is, and its plan."};
   a->program = program.name;
   Options& o = *program.options;
+  a->options = &o;
   o.add("FILE", a->files,
         "safetensors, model.safetensors.index.json, GGUF or a checkpoint of llm.c; several are the "
         "parts of one model")
@@ -433,7 +438,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.group("Output");
   o.add("--names", a->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
-        "(.json)");
+        "(.json)")
+      .reads(".json");
   o.add("--describe", a->describe,
         "file for a description of the tensors of FILE, or of a config.json (docs/any_model.md)")
       .writes(files::try_file);

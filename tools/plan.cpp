@@ -127,6 +127,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--names", a->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
         "(.json)")
+      .reads(".json")
       .excludes("--compare");
   o.add(
        "--layers", a->layers,

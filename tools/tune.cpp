@@ -312,7 +312,8 @@ scalewise::frame::Program scalewise::frame::program() {
   add_plan_options(o, t->plan);
   o.add("--names", t->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
-        "(.json)");
+        "(.json)")
+      .reads(".json");
   add_run_options(o, *t);
   o.add("--threads", t->run.threads, "0: all cores; results do not depend on it")
       .to(1024)

@@ -178,6 +178,12 @@ class Tune(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, whole), done.stderr)
         self.assertEqual(wave, 6)
 
+    def test_names_in_a_file_are_found_from_any_folder(self):
+        (self.folder / "own.json").write_text(json.dumps({"schema": "scalewise.dialect/1", "id": "own", "extends": "nanogpt",
+                                                          "patterns": []}), encoding="utf-8")
+        tasks = self.tune(*self.surface("--trials", 12, "--names", "own.json", "--emit-tasks")).splitlines()
+        self.assertEqual(shell("cd /; " + tasks[0], self.folder).returncode, 0)
+
     def test_more_runs_use_those_that_are_there(self):
         self.tune(*TINY, "--results", "r")
         before = {path.name for path in (self.folder / "r").glob("d*")}
