@@ -312,6 +312,26 @@ class Transfer(unittest.TestCase):
         page = (self.folder / "out/learning_rate_transfer.html").read_text(encoding="utf-8")
         self.assertIn("Transfer of the learning rate: a.csv, arm=x", page)
 
+    def test_the_verdict_on_another_table_is_not_written_over(self):
+        for name, drift in (("a.csv", -1), ("b.csv", 0)):
+            self.bowls(name, drift)
+        options = ["--where", "arm=x", "--seed-column", "run", *OUT, "--quiet"]
+        self.assertEqual(self.judged("a.csv", *options).returncode, 1)
+        (self.folder / "the same.csv").write_bytes((self.folder / "a.csv").read_bytes())
+        self.assertEqual(self.judged("the same.csv", *options).returncode, 1)  # the bytes count
+        before = {path: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        for option, words in (("--judge", ["b.csv", *options]), ("--against", ["a.csv", *options, "--against", "b.csv"]),
+                              ("--where", ["a.csv", *options, "--where", "width=64"]),
+                              ("--loss-column", ["a.csv", *options, "--loss-column", "val_loss"])):
+            with self.subTest(option):
+                refused = self.judged(*words)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+                self.assertRegex(refused.stderr, f"^learning_rate_transfer: {option} = .*, as in out/learning_rate_transfer.json")
+                shown = self.judged(*words, "--dry-run").stdout
+                self.assertNotIn(f"\n{option} = (none)\n", shown)
+                self.assertIn(f"\n{option} = ", shown)
+        self.assertTrue({path: path.read_bytes() for path in (self.folder / "out").iterdir()} == before)
+
     def test_two_tables_are_compared(self):
         self.bowls("a.csv", -1)
         self.bowls("b.csv", 0)
