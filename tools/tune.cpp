@@ -60,6 +60,8 @@ class Tuner {
       files::Inputs inputs = options.inputs();
       inputs.push_back({"plan", plan::plan_fingerprint(model_.base())});
       folder_.emplace(t.tasks.results, "tune", inputs);
+      const bool task = t.tasks.emit || t.tasks.collect || options.given("--run-one");
+      if (!task) lock_ = files::lock_folder(t.tasks.results);  // or each of two would make all runs
     }
   }
 
@@ -208,6 +210,7 @@ class Tuner {
   train::Settings settings_;
   train::Data data_;
   std::optional<experiment::TaskFolder> folder_;
+  files::OpenFile lock_;
   Rows rows_;
 };
 

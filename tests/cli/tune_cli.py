@@ -125,6 +125,23 @@ class Tune(unittest.TestCase):
         shutil.rmtree(self.folder / "surface")
         self.assertEqual(self.tune(*options, "--format", "json"), whole)
 
+    def test_one_search_at_a_time_has_a_folder(self):
+        (self.folder / "wait").touch()
+        slow = [*self.surface("--trials", 12), "--command", f"[ -e wait ] && sleep 5; {TRAIN}"]
+        with subprocess.Popen([PROGRAM, *map(str, slow)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=QUICK) as process:
+            try:
+                while not list((self.folder / "surface").glob("plans/*.json")):
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.01)
+                self.assertIn("surface (in use): expected a folder that no other process writes", self.tune(*slow, code=2))
+                tasks = self.tune(*slow, "--collect", code=MISSING).splitlines()  # which any number of processes may make
+                (self.folder / "wait").unlink()
+                self.assertEqual(shell(tasks[-1], self.folder).returncode, 0)
+            finally:
+                process.kill()
+        self.tune(*slow)
+
     def test_verified_at_a_second_size(self):
         command = PYTHON + " surface.py {plan} {seed} {steps} {width}"
         moving = SURFACE.replace("0.004)", "0.004 * (float(sys.argv[4]) / 128) ** DRIFT)")

@@ -219,4 +219,17 @@ TEST_CASE("A folder is made and tried, and refused by the name of its option", "
   CHECK(fs::is_empty(folder));
 }
 
+TEST_CASE("A folder is locked for one at a time", "[file]") {
+  const Scratch scratch;
+  const std::string folder = scratch.path.string();
+  {
+    const auto lock = scalewise::files::lock_folder(folder);
+    CHECK_THAT(scalewise::test::error_message([&] { scalewise::files::lock_folder(folder); }),
+               ContainsSubstring("(in use): expected a folder that no other process writes"));
+  }
+  CHECK(scalewise::test::error_message([&] { scalewise::files::lock_folder(folder); }) ==
+        "no error");
+  CHECK(scratch.files() == 0);
+}
+
 #endif
