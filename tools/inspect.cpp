@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -361,6 +362,26 @@ std::string describe(const Arguments& a) {
   return text;
 }
 
+/// Without --rule: refuses options of a plan, and of a shape where there is none.
+void require_what_options_need(const Arguments& a, const Model& model) {
+  const auto need = [&](std::initializer_list<const char*> options, const char* what,
+                        const char* hint) {
+    for (const char* option : options) {
+      if (a.options->given(option)) throw InvalidInput(option, "(given)", what, hint);
+    }
+  };
+  const char* rule = "--rule as well";
+  const char* hint = "see --list-rules of plan";
+  if (scalewise::tools::is_named_format(a.format)) need({"--format"}, rule, hint);
+  need({"--base-preset", "--base-config", "--base-width", "--base-depth", "--base-experts",
+        "--optimizer", "--decay", "--start", "--constant", "--from-standard", "--cut", "--fold",
+        "--single-rate", "--strict"},
+       rule, hint);
+  if (model.given) return;
+  need({"--set", "--extra", "--names"}, "the model's shape",
+       "give --config or --preset: the files do not say it");
+}
+
 /// The output, and the exit code.
 std::pair<std::string, int> run(const Arguments& a) {
   if (!a.describe.empty()) return {describe(a), 0};
@@ -379,22 +400,7 @@ std::pair<std::string, int> run(const Arguments& a) {
                 [](const std::string& line) { scalewise::frame::say_once("inspect: " + line); }),
             0};
   }
-  const auto need_rule = [](bool given, const char* option) {
-    if (given) throw InvalidInput(option, "(given)", "--rule as well", "see --list-rules of plan");
-  };
-  need_rule(scalewise::tools::is_named_format(a.format), "--format");
-  need_rule(!a.base_preset.empty(), "--base-preset");
-  need_rule(!a.base_config.empty(), "--base-config");
-  need_rule(a.base.width > 0, "--base-width");
-  need_rule(a.base.depth > 0, "--base-depth");
-  need_rule(a.base.experts > 0, "--base-experts");
-  need_rule(!a.start.empty(), "--start");
-  need_rule(!a.constants.empty(), "--constant");
-  need_rule(!a.from_standard.empty(), "--from-standard");
-  need_rule(a.cut.has_value(), "--cut");
-  need_rule(a.fold, "--fold");
-  need_rule(a.single_rate, "--single-rate");
-  need_rule(a.strict, "--strict");
+  require_what_options_need(a, model);
   std::optional<Assignment> assignment;
   if (model.given) {
     Shape shape = model.given->shape;

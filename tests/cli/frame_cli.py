@@ -52,7 +52,7 @@ TRAIN_ONLY = {"--checkpoint-every"}
 CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
            ("learning_rate_transfer", "--start"): ["--rule", "maximal-update"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
-           "--collect": ["--results", "new"], "--results": ["--collect"]}
+           ("deep_init", "--seeds"): ["--measure"], "--collect": ["--results", "new"], "--results": ["--collect"]}
 # Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
 TINY_MODEL = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--seq", "8", "--batch", "4"]
 TINY = [*TINY_MODEL, "--steps", "5"]
@@ -172,6 +172,9 @@ class Frame(unittest.TestCase):
                         self.assertIn(f"\n{option} = {shown}\n", "\n" + done.stdout)
                     self.refused(run(name, "--dry-run", option, "gpt99x"), name, f"{option} = gpt99x: expected the id")
         self.assertEqual(found, RULES)
+
+    def test_seeds_of_nothing_are_refused(self):
+        self.refused(run("deep_init", *SHALLOW, "--seeds", 3), "deep_init", "--seeds (given): expected it with --measure")
 
     def test_the_last_of_several_values_counts(self):
         once = run("deep_init", "--dry-run", "--depth", "3").stdout
