@@ -53,9 +53,9 @@ class Tuner {
       train::settle(settings_);
       data_ = train::read_data(settings_);
     }
-    for (const std::vector<std::string>* size : {&t.carry_to, &t.verify}) {
-      if (!size->empty()) static_cast<void>(model_.plan({}, size_of("size", *size)));
-    }
+    for (const auto& [option, size] :
+         {std::pair{"--carry-to", t.carry_to}, std::pair{"--verify", t.verify}})
+      static_cast<void>(model_.plan({}, size_of(option, size), option));
     if (!t.tasks.results.empty()) {
       files::Inputs inputs = options.inputs();
       inputs.push_back({"plan", plan::plan_fingerprint(model_.base())});

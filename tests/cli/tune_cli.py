@@ -230,6 +230,12 @@ class Tune(unittest.TestCase):
                 (["--command", "x {plan} {seed} {steps}", *MODEL, "--batch", "2"], "--batch (given): expected none with --command"),
                 (["--carry-to", "width=64"], "--results as well"),
                 (["--carry-to", "size=64", "--results", "r"], "expected width=N, depth=N or both"),
+                (["--carry-to", "", "--results", "r"], "--carry-to (empty): expected width=N, depth=N or both"),
+                (["--carry-to", "width=1e3", "--results", "r"], "--carry-to = width=1e3: expected width=N, depth=N or both"),
+                (["--carry-to", "width=99999999999999999999", "--results", "r"], "expected width=N, depth=N or both"),
+                (["--carry-to", "width=17", "--results", "r"], "--carry-to width = 17: expected a multiple of 16"),
+                (["--carry-to", "depth=99999", "--results", "r"], "--carry-to depth = 99999: expected"),
+                (["--verify", "width=17"], "--verify width = 17: expected a multiple of 16 (hint: it has heads of the same size"),
                 (["--verify", "width=32"], "--verify = width=32: expected one size, other than that of the base"),
                 (["--emit-tasks"], "expected it with --results")):
             with self.subTest(words=words):
