@@ -356,8 +356,12 @@ class Transfer(unittest.TestCase):
     def test_bad_tables_and_options_are_refused(self):
         self.bowls("a.csv", 0)
         self.table("bad.csv", "width,lr,loss", ["64,0.1,3", "64,fast,3"])
+        self.table("small.csv", "width,lr,loss", ["64,6.25e-304,3"])
+        self.table("wide.csv", "width,lr,loss", ["1e18,0.1,3"])
         for arguments, message in (
-                (["bad.csv"], "bad.csv line 3, lr = fast: expected a number above 0"),
+                (["bad.csv"], "bad.csv line 3, lr = fast: expected a number above 1e-300 and below 1e300"),
+                (["small.csv"], "small.csv line 2, lr = 6.25e-304: expected a number above 1e-300 and below 1e300"),
+                (["wide.csv"], "wide.csv line 2, width = 1e18: expected a whole number from 1 to 1e15"),
                 (["none.csv"], "cannot open none.csv"),
                 (["a.csv", "--where", "arm=x"], "a.csv line 3 (the run of line 2)"),
                 (["a.csv", "--where", "army=x"], "did you mean arm?"),
