@@ -246,6 +246,9 @@ class Plan:
         uses = collections.Counter(entry for _, entry in parts)
         names = collections.Counter([t["name"] for t in self.tensors] + [*self.aliases, *self.alternatives])
         problems = [f"{name}: {count} entries of this name" for name, count in collections.Counter(every).items() if count > 1]
+        for where in (self.plan["symbols"], *(o["where"] for o in (*self.plan["entries"], *self.plan["model"]["residuals"]))):
+            symbols = collections.Counter(symbol["symbol"] for symbol in where)
+            problems += [f"symbol {symbol}: given {count} times" for symbol, count in symbols.items() if count > 1]
         problems += [f"{name}: {entry} is no entry of the plan" for name, entry in parts if entry not in self.entries]
         problems += [f"{entry}: in {uses[entry]} tensors: expected one" for entry in self.entries if uses[entry] != 1]
         problems += [f"{name}: given {count} times" for name, count in names.items() if count > 1]

@@ -352,8 +352,11 @@ scalewise::frame::Program scalewise::frame::program() {
   s->model.warmup = 0;
   Program program{"deep_init",
                   "Initial variances of a deep model, and its moments layer by layer."};
-  add_deep_options(*program.options, *s);
-  program.check = [s] {
+  Options& o = *program.options;
+  add_deep_options(o, *s);
+  program.check = [s, &o] {
+    if (o.given("--seeds") && !s->measure)
+      throw InvalidInput("--seeds", "(given)", "it with --measure", "nothing else is random");
     train::Settings& m = s->model;
     require_own_variances(m.rule);
     train::settle(m);

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -60,6 +61,7 @@ using scalewise::messages::printable;
 using Json = nlohmann::ordered_json;
 
 struct Arguments : scalewise::tools::PlanArguments {
+  const scalewise::frame::Options* options = nullptr;
   std::vector<std::string> files;
   std::string names;
   bool layers = false;
@@ -79,7 +81,8 @@ struct Model {
 };
 
 /// Several files are the parts of one model.
-TensorFile read_all(const std::vector<std::string>& files) {
+TensorFile read_all(const Arguments& a) {
+  const std::vector<std::string>& files = a.files;
   if (files.empty()) throw InvalidInput("FILE", "none", "a file of a model");
   TensorFile all = scalewise::read_tensor_file(files.front());
   std::set<std::string> names;
@@ -101,6 +104,7 @@ TensorFile read_all(const std::vector<std::string>& files) {
     all.files.insert(all.files.end(), next.files.begin(), next.files.end());
     all.notes.insert(all.notes.end(), next.notes.begin(), next.notes.end());
   }
+  a.options->keep_inputs(all.files);  // which an index names
   return all;
 }
 
@@ -111,6 +115,7 @@ bool is_file(const std::filesystem::path& path) {
 
 /// The configuration; what is wrong with it is a note, so that the table of the files is shown.
 void read_config(const Arguments& a, const std::string& path, Model& model) {
+  a.options->keep_inputs({path});
   try {
     model.given = scalewise::tools::model_of_config(a.program, path);
     model.shape_from = path;
@@ -122,7 +127,7 @@ void read_config(const Arguments& a, const std::string& path, Model& model) {
 
 /// From the options; without them from the file itself, or from the config.json next to it.
 Model read_model(const Arguments& a) {
-  Model model{read_all(a.files)};
+  Model model{read_all(a)};
   if (!a.preset.empty()) {
     model.given = given_model(a);
     model.shape_from = a.preset;
@@ -335,7 +340,7 @@ scalewise::io::ConfigDescription description_of(const Arguments& a) {
     throw InvalidInput("--base-width", "(or its like)", "a config.json as FILE",
                        "the tensors of other files have the sizes that they have");
   }
-  scalewise::io::FileDescription read = scalewise::io::describe_tensors(read_all(a.files));
+  scalewise::io::FileDescription read = scalewise::io::describe_tensors(read_all(a));
   return {std::move(read.model), {}, {}, std::move(read.doubts)};
 }
 
@@ -357,6 +362,26 @@ std::string describe(const Arguments& a) {
   return text;
 }
 
+/// Without --rule: refuses options of a plan, and of a shape where there is none.
+void require_what_options_need(const Arguments& a, const Model& model) {
+  const auto need = [&](std::initializer_list<const char*> options, const char* what,
+                        const char* hint) {
+    for (const char* option : options) {
+      if (a.options->given(option)) throw InvalidInput(option, "(given)", what, hint);
+    }
+  };
+  const char* rule = "--rule as well";
+  const char* hint = "see --list-rules of plan";
+  if (scalewise::tools::is_named_format(a.format)) need({"--format"}, rule, hint);
+  need({"--base-preset", "--base-config", "--base-width", "--base-depth", "--base-experts",
+        "--optimizer", "--decay", "--start", "--constant", "--from-standard", "--cut", "--fold",
+        "--single-rate", "--strict"},
+       rule, hint);
+  if (model.given) return;
+  need({"--set", "--extra", "--names"}, "the model's shape",
+       "give --config or --preset: the files do not say it");
+}
+
 /// The output, and the exit code.
 std::pair<std::string, int> run(const Arguments& a) {
   if (!a.describe.empty()) return {describe(a), 0};
@@ -375,22 +400,7 @@ std::pair<std::string, int> run(const Arguments& a) {
                 [](const std::string& line) { scalewise::frame::say_once("inspect: " + line); }),
             0};
   }
-  const auto need_rule = [](bool given, const char* option) {
-    if (given) throw InvalidInput(option, "(given)", "--rule as well", "see --list-rules of plan");
-  };
-  need_rule(scalewise::tools::is_named_format(a.format), "--format");
-  need_rule(!a.base_preset.empty(), "--base-preset");
-  need_rule(!a.base_config.empty(), "--base-config");
-  need_rule(a.base.width > 0, "--base-width");
-  need_rule(a.base.depth > 0, "--base-depth");
-  need_rule(a.base.experts > 0, "--base-experts");
-  need_rule(!a.start.empty(), "--start");
-  need_rule(!a.constants.empty(), "--constant");
-  need_rule(!a.from_standard.empty(), "--from-standard");
-  need_rule(a.cut.has_value(), "--cut");
-  need_rule(a.fold, "--fold");
-  need_rule(a.single_rate, "--single-rate");
-  need_rule(a.strict, "--strict");
+  require_what_options_need(a, model);
   std::optional<Assignment> assignment;
   if (model.given) {
     Shape shape = model.given->shape;
@@ -419,6 +429,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Program program{"inspect", "What each tensor of a model's files is, and its plan."};
   a->program = program.name;
   Options& o = *program.options;
+  a->options = &o;
   o.add("FILE", a->files,
         "safetensors, model.safetensors.index.json, GGUF or a checkpoint of llm.c; several are the "
         "parts of one model")
@@ -433,7 +444,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.group("Output");
   o.add("--names", a->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
-        "(.json)");
+        "(.json)")
+      .reads(".json");
   o.add("--describe", a->describe,
         "file for a description of the tensors of FILE, or of a config.json (docs/any_model.md)")
       .writes(files::try_file);

@@ -77,7 +77,8 @@ std::string run(Arguments arguments) {
   if (arguments.rule.empty() && arguments.compare.empty()) {
     throw InvalidInput("--rule", "none", "the id of a rule", "see --list-rules, or use --compare");
   }
-  if (const auto model = described_model(arguments)) {
+  const AskedModel asked = asked_model(arguments);
+  if (const auto& model = asked.described) {
     if (arguments.format == "svg") {
       throw InvalidInput("--format", "svg", "another format", "a list of tensors has no picture");
     }
@@ -93,7 +94,7 @@ std::string run(Arguments arguments) {
     const std::vector<Plan> plans = make_plans(arguments, *model);
     return (arguments.format == "table" ? roles_text(*model) : "") + write_plans(plans, arguments);
   }
-  const auto target = given_model(arguments);
+  const auto& target = asked.given;
   if (!target) {
     throw InvalidInput("--preset", "none", "a model", "see --list-presets, or give --config");
   }
@@ -127,6 +128,7 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--names", a->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
         "(.json)")
+      .reads(".json")
       .excludes("--compare");
   o.add(
        "--layers", a->layers,

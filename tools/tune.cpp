@@ -53,13 +53,15 @@ class Tuner {
       train::settle(settings_);
       data_ = train::read_data(settings_);
     }
-    for (const std::vector<std::string>* size : {&t.carry_to, &t.verify}) {
-      if (!size->empty()) static_cast<void>(model_.plan({}, size_of("size", *size)));
-    }
+    for (const auto& [option, size] :
+         {std::pair{"--carry-to", t.carry_to}, std::pair{"--verify", t.verify}})
+      static_cast<void>(model_.plan({}, size_of(option, size), option));
     if (!t.tasks.results.empty()) {
       files::Inputs inputs = options.inputs();
       inputs.push_back({"plan", plan::plan_fingerprint(model_.base())});
       folder_.emplace(t.tasks.results, "tune", inputs);
+      const bool task = t.tasks.emit || t.tasks.collect || options.given("--run-one");
+      if (!task) lock_ = files::lock_folder(t.tasks.results);  // or each of two would make all runs
     }
   }
 
@@ -208,6 +210,7 @@ class Tuner {
   train::Settings settings_;
   train::Data data_;
   std::optional<experiment::TaskFolder> folder_;
+  files::OpenFile lock_;
   Rows rows_;
 };
 
@@ -312,7 +315,8 @@ scalewise::frame::Program scalewise::frame::program() {
   add_plan_options(o, t->plan);
   o.add("--names", t->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
-        "(.json)");
+        "(.json)")
+      .reads(".json");
   add_run_options(o, *t);
   o.add("--threads", t->run.threads, "0: all cores; results do not depend on it")
       .to(1024)

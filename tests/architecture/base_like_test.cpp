@@ -119,22 +119,21 @@ TEST_CASE("A base is refused exactly where a size would not be whole") {
 
 TEST_CASE("A refused base says what would not be whole, and which sizes are possible") {
   CHECK(refusal(preset_shape("gpt2"), {.width = 200}) ==
-        "base width = 200: expected a multiple of 64 (hint: the base has heads of the same size, "
+        "base width = 200: expected a multiple of 64 (hint: it has heads of the same size, "
         "12 at a width of 768)");
   CHECK(refusal(preset_shape("llama-3-8b"), {.width = 256}) ==
-        "base width = 256: expected a multiple of 512 (hint: the base has key and value heads in "
+        "base width = 256: expected a multiple of 512 (hint: it has key and value heads in "
         "proportion, 8 at a width of 4096)");
-  CHECK(
-      refusal(llama(1024, 64, 64, 0, 2736), {.width = 32}) ==
-      "base width = 32: expected a multiple of 64 (hint: the base has d_ff in proportion, 2736 at "
-      "a width of 1024)");
+  CHECK(refusal(llama(1024, 64, 64, 0, 2736), {.width = 32}) ==
+        "base width = 32: expected a multiple of 64 (hint: it has d_ff in proportion, 2736 at "
+        "a width of 1024)");
   // The multiple is one that suits all of them: 896 = 7·128 heads, 4 key heads, d_ff 37/7.
   CHECK_THAT(refusal(llama(3584, 28, 4, 128, 18944), {.width = 100}),
-             ContainsSubstring("a multiple of 896 (hint: the base has heads of the same size"));
+             ContainsSubstring("a multiple of 896 (hint: it has heads of the same size"));
   Shape short_encoder = preset_shape("bart-large");
   short_encoder.encoder_depth = 6;
   CHECK(refusal(short_encoder, {.depth = 5}) ==
-        "base depth = 5: expected a multiple of 2 (hint: the base has an encoder in proportion, of "
+        "base depth = 5: expected a multiple of 2 (hint: it has an encoder in proportion, of "
         "6 layers at a depth of 12)");
   CHECK_THAT(refusal(preset_shape("gpt2"), {.width = -64}),
              ContainsSubstring("base width = -64: expected a positive integer"));

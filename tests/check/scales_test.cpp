@@ -46,6 +46,10 @@ TEST_CASE(
       refusal(make_plan("maximal-update",
                         {.model = plan.shape, .base = plan.base, .decay = DecayForm::independent})),
       ContainsSubstring("expected the weight decay of the other sizes"));
+  Plan absolute = plan;
+  absolute.reference = Reference::absolute;
+  CHECK_THAT(refusal(absolute),
+             ContainsSubstring("= absolute: expected the reference of variances of the other"));
 
   std::vector<check::Member> twice = family;
   twice.insert(twice.begin(), family.front());

@@ -52,7 +52,7 @@ TRAIN_ONLY = {"--checkpoint-every"}
 CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
            ("learning_rate_transfer", "--start"): ["--rule", "maximal-update"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
-           "--collect": ["--results", "new"], "--results": ["--collect"]}
+           ("deep_init", "--seeds"): ["--measure"], "--collect": ["--results", "new"], "--results": ["--collect"]}
 # Programs whose --dry-run trains for some steps, to say what their runs will cost: small models.
 TINY_MODEL = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--seq", "8", "--batch", "4"]
 TINY = [*TINY_MODEL, "--steps", "5"]
@@ -172,6 +172,9 @@ class Frame(unittest.TestCase):
                         self.assertIn(f"\n{option} = {shown}\n", "\n" + done.stdout)
                     self.refused(run(name, "--dry-run", option, "gpt99x"), name, f"{option} = gpt99x: expected the id")
         self.assertEqual(found, RULES)
+
+    def test_seeds_of_nothing_are_refused(self):
+        self.refused(run("deep_init", *SHALLOW, "--seeds", 3), "deep_init", "--seeds (given): expected it with --measure")
 
     def test_the_last_of_several_values_counts(self):
         once = run("deep_init", "--dry-run", "--depth", "3").stdout
@@ -317,6 +320,47 @@ class Frame(unittest.TestCase):
         file.unlink()
         os.mkfifo(file)  # nobody writes to it
         self.refused(report(), "deep_init", "--out = out: expected a folder without another")
+
+    def test_no_result_replaces_a_file_that_is_read(self):
+        gpt2 = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 4, "vocab_size": 8}
+        header = json.dumps({"wte.weight": {"dtype": "F32", "shape": [8, 8], "data_offsets": [0, 256]}}).encode()
+        files = {"config.json": json.dumps(gpt2).encode(), "m.safetensors": len(header).to_bytes(8, "little") + header + bytes(256),
+                 "m.safetensors.index.json": b'{"weight_map": {"wte.weight": "m.safetensors"}}',
+                 "names.json": b"{}", "sizes.csv": b"width,lr,loss\n8,1,2\n8,2,1\n8,4,2\n16,1,2\n16,2,1\n16,4,2\n",
+                 "coordinate_check.csv": b"size,seed,step,signal,name,sum_abs,sum_squares,count\n16,1,0,value,logits,1,1,1\n",
+                 "deep_init.csv": TEXT.encode()}
+        for name, content in files.items():
+            (self.folder / name).write_bytes(content)
+        (self.folder / "link.json").symlink_to("config.json")
+        (self.folder / "out").mkdir()
+        (self.folder / "out/sizes.csv").symlink_to("../sizes.csv")
+        (self.folder / "out/width=16.json").symlink_to("../config.json")
+        inspect, rule = ["inspect", "m.safetensors"], ["plan", "--rule", "gpt2", "--config", "config.json"]
+        index = ["inspect", "m.safetensors.index.json"]
+        sweep = ["learning_rate_transfer", "--quiet"]
+        tune = ["tune", "--command", "echo {plan} {seed} {steps}", "--config", "config.json"]
+        for words, written in (
+                ([*inspect, "--describe", "./m.safetensors"], "--describe = ./m.safetensors"),
+                ([*inspect, "--save", "m.safetensors", "--format", "json"], "--save = m.safetensors"),
+                ([*inspect, "--save", "config.json"], "--save = config.json"),  # which is next to it
+                ([*index, "--save", "m.safetensors"], "--save = m.safetensors"),
+                ([*index, "--describe", "m.safetensors"], "--describe = m.safetensors"),
+                ([*rule, "--save", "link.json"], "--save = link.json"),
+                ([*rule, "--names", "names.json", "--save", self.folder / "names.json"], "--save = "),
+                ([*rule, "--dry-run", "--save", "config.json"], "--save = config.json"),
+                ([*sweep, "--judge", "sizes.csv", "--out", "."], "--out = ./sizes.csv"),
+                ([*sweep, "--judge", "sizes.csv", "--out", "out"], "--out = out/sizes.csv"),
+                ([*sweep, "--judge", "text.txt", "--against", "sizes.csv", "--out", "."], "--out = ./sizes.csv"),
+                (["coordinate_check", "--judge", "coordinate_check.csv", "--out", "."], "--out = ./coordinate_check.csv"),
+                (["deep_init", *SHALLOW, "--text", "deep_init.csv", "--out", "."], "--out = ./deep_init.csv"),
+                ([*tune, "--results", "out"], "--results = out/width=16.json")):
+            with self.subTest(words=words):
+                self.refused(run(*words, cwd=self.folder), words[0], written)
+                for name, content in files.items():
+                    self.assertEqual((self.folder / name).read_bytes(), content, name)
+        for words in ([*rule, "--save", "plan.json"], [*sweep, "--judge", "sizes.csv", "--out", "new"],
+                      ["deep_init", *SHALLOW, "--text", "text.txt", "--out", "."]):
+            self.assertIn(run(*words, cwd=self.folder).returncode, (0, 3), words)  # another place, or another name there
 
     def test_a_result_is_printed_even_where_it_cannot_be_kept(self):
         folder = self.folder / "out"

@@ -131,6 +131,8 @@ class Inspect(unittest.TestCase):
         self.assertIn("h.*.mlp.c_fc.weight", table)
         self.assertEqual(set(self.meanings(self.inspected(model)).values()), {None})
         self.assertIn("--config = none: expected the model's shape", self.inspect(model, "--rule", "gpt2", code=2))
+        for option in (["--set", "nonsense=3"], ["--set", "depth=3"], ["--extra", "a:hidden:4,4"], ["--names", "hf-gpt2"]):
+            self.assertIn(f"{option[0]} (given): expected the model's shape", self.inspect(model, *option, code=2))
         config = self.write("elsewhere/config.json", GPT2)
         self.assertEqual(self.inspected(model, "--config", config)["problems"], [])
 
@@ -173,7 +175,7 @@ class Inspect(unittest.TestCase):
         groups = self.inspect(model, *rule[:-1], "torch-groups")
         self.assertIn("h", groups)
         for option in (["--format", "tsv"], ["--base-config", base], ["--base-width", "64"],
-                       ["--base-depth", "1"], ["--start", "gpt2"], ["--fold"],
+                       ["--base-depth", "1"], ["--start", "gpt2"], ["--fold"], ["--optimizer", "sgd"],
                        ["--cut", "qkv"], ["--strict"]):
             self.assertIn(f"{option[0]} (given): expected --rule as well", self.inspect(model, *option, code=2))
 

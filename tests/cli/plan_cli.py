@@ -91,9 +91,8 @@ BAD = [
 ]
 
 
-def run(*arguments, cwd=None):
-    return subprocess.run([PLAN, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
-                          timeout=120, check=False)
+def run(*arguments, **options):
+    return subprocess.run([PLAN, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False, **options)
 
 
 @functools.cache
@@ -194,6 +193,17 @@ class Plan(unittest.TestCase):
                 result = run("--rule", "pytorch", "--config", config, "--set", "depth=4", "--format", "json")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(json.loads(result.stdout)["schema"], "scalewise.plan/1")
+
+    def test_a_config_from_a_pipe_is_read_once(self):
+        gpt2 = (CONFIGS / "gpt2.json").read_text(encoding="utf-8")
+        listed = (CONFIGS.parent / "family_configs.jsonl").read_text(encoding="utf-8").splitlines()[0]
+        for text, width in ((gpt2, 256), (json.dumps(json.loads(listed)["config"]), 1024)):
+            with self.subTest(width=width), tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "config.json").write_text(text, encoding="utf-8")
+                words = ["--rule", "maximal-update", "--base-width", width, "--format", "json"]
+                plans = [run(*words, "--config", path, cwd=folder, input=text) for path in ("config.json", "/dev/stdin")]
+                self.assertEqual(plans[0].returncode, 0, plans[0].stderr)
+                self.assertEqual(plans[1].stdout, plans[0].stdout, plans[1].stderr)
 
     def test_a_base_like_the_target_takes_one_option_per_size(self):
         target = ["--preset", "gpt2", "--set", "d_model=1024", "--set", "heads=16", "--set", "depth=24",

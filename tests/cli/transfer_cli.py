@@ -312,6 +312,26 @@ class Transfer(unittest.TestCase):
         page = (self.folder / "out/learning_rate_transfer.html").read_text(encoding="utf-8")
         self.assertIn("Transfer of the learning rate: a.csv, arm=x", page)
 
+    def test_the_verdict_on_another_table_is_not_written_over(self):
+        for name, drift in (("a.csv", -1), ("b.csv", 0)):
+            self.bowls(name, drift)
+        options = ["--where", "arm=x", "--seed-column", "run", *OUT, "--quiet"]
+        self.assertEqual(self.judged("a.csv", *options).returncode, 1)
+        (self.folder / "the same.csv").write_bytes((self.folder / "a.csv").read_bytes())
+        self.assertEqual(self.judged("the same.csv", *options).returncode, 1)  # the bytes count
+        before = {path: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        for option, words in (("--judge", ["b.csv", *options]), ("--against", ["a.csv", *options, "--against", "b.csv"]),
+                              ("--where", ["a.csv", *options, "--where", "width=64"]),
+                              ("--loss-column", ["a.csv", *options, "--loss-column", "val_loss"])):
+            with self.subTest(option):
+                refused = self.judged(*words)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+                self.assertRegex(refused.stderr, f"^learning_rate_transfer: {option} = .*, as in out/learning_rate_transfer.json")
+                shown = self.judged(*words, "--dry-run").stdout
+                self.assertNotIn(f"\n{option} = (none)\n", shown)
+                self.assertIn(f"\n{option} = ", shown)
+        self.assertTrue({path: path.read_bytes() for path in (self.folder / "out").iterdir()} == before)
+
     def test_two_tables_are_compared(self):
         self.bowls("a.csv", -1)
         self.bowls("b.csv", 0)
@@ -336,8 +356,12 @@ class Transfer(unittest.TestCase):
     def test_bad_tables_and_options_are_refused(self):
         self.bowls("a.csv", 0)
         self.table("bad.csv", "width,lr,loss", ["64,0.1,3", "64,fast,3"])
+        self.table("small.csv", "width,lr,loss", ["64,6.25e-304,3"])
+        self.table("wide.csv", "width,lr,loss", ["1e18,0.1,3"])
         for arguments, message in (
-                (["bad.csv"], "bad.csv line 3, lr = fast: expected a number above 0"),
+                (["bad.csv"], "bad.csv line 3, lr = fast: expected a number above 1e-300 and below 1e300"),
+                (["small.csv"], "small.csv line 2, lr = 6.25e-304: expected a number above 1e-300 and below 1e300"),
+                (["wide.csv"], "wide.csv line 2, width = 1e18: expected a whole number from 1 to 1e15"),
                 (["none.csv"], "cannot open none.csv"),
                 (["a.csv", "--where", "arm=x"], "a.csv line 3 (the run of line 2)"),
                 (["a.csv", "--where", "army=x"], "did you mean arm?"),

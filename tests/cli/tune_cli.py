@@ -125,6 +125,23 @@ class Tune(unittest.TestCase):
         shutil.rmtree(self.folder / "surface")
         self.assertEqual(self.tune(*options, "--format", "json"), whole)
 
+    def test_one_search_at_a_time_has_a_folder(self):
+        (self.folder / "wait").touch()
+        slow = [*self.surface("--trials", 12), "--command", f"[ -e wait ] && sleep 5; {TRAIN}"]
+        with subprocess.Popen([PROGRAM, *map(str, slow)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=QUICK) as process:
+            try:
+                while not list((self.folder / "surface").glob("plans/*.json")):
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.01)
+                self.assertIn("surface (in use): expected a folder that no other process writes", self.tune(*slow, code=2))
+                tasks = self.tune(*slow, "--collect", code=MISSING).splitlines()  # which any number of processes may make
+                (self.folder / "wait").unlink()
+                self.assertEqual(shell(tasks[-1], self.folder).returncode, 0)
+            finally:
+                process.kill()
+        self.tune(*slow)
+
     def test_verified_at_a_second_size(self):
         command = PYTHON + " surface.py {plan} {seed} {steps} {width}"
         moving = SURFACE.replace("0.004)", "0.004 * (float(sys.argv[4]) / 128) ** DRIFT)")
@@ -178,6 +195,12 @@ class Tune(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, whole), done.stderr)
         self.assertEqual(wave, 6)
 
+    def test_names_in_a_file_are_found_from_any_folder(self):
+        (self.folder / "own.json").write_text(json.dumps({"schema": "scalewise.dialect/1", "id": "own", "extends": "nanogpt",
+                                                          "patterns": []}), encoding="utf-8")
+        tasks = self.tune(*self.surface("--trials", 12, "--names", "own.json", "--emit-tasks")).splitlines()
+        self.assertEqual(shell("cd /; " + tasks[0], self.folder).returncode, 0)
+
     def test_more_runs_use_those_that_are_there(self):
         self.tune(*TINY, "--results", "r")
         before = {path.name for path in (self.folder / "r").glob("d*")}
@@ -207,6 +230,12 @@ class Tune(unittest.TestCase):
                 (["--command", "x {plan} {seed} {steps}", *MODEL, "--batch", "2"], "--batch (given): expected none with --command"),
                 (["--carry-to", "width=64"], "--results as well"),
                 (["--carry-to", "size=64", "--results", "r"], "expected width=N, depth=N or both"),
+                (["--carry-to", "", "--results", "r"], "--carry-to (empty): expected width=N, depth=N or both"),
+                (["--carry-to", "width=1e3", "--results", "r"], "--carry-to = width=1e3: expected width=N, depth=N or both"),
+                (["--carry-to", "width=99999999999999999999", "--results", "r"], "expected width=N, depth=N or both"),
+                (["--carry-to", "width=17", "--results", "r"], "--carry-to width = 17: expected a multiple of 16"),
+                (["--carry-to", "depth=99999", "--results", "r"], "--carry-to depth = 99999: expected"),
+                (["--verify", "width=17"], "--verify width = 17: expected a multiple of 16 (hint: it has heads of the same size"),
                 (["--verify", "width=32"], "--verify = width=32: expected one size, other than that of the base"),
                 (["--emit-tasks"], "expected it with --results")):
             with self.subTest(words=words):

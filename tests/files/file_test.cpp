@@ -219,4 +219,35 @@ TEST_CASE("A folder is made and tried, and refused by the name of its option", "
   CHECK(fs::is_empty(folder));
 }
 
+TEST_CASE("Why a file cannot be read is said", "[file]") {
+  const Scratch scratch;
+  const std::string path = (scratch.path / "plan.json").string();
+  const auto message = [](const std::string& file) {
+    return scalewise::test::error_message([&] { scalewise::files::read_file(file, 1 << 20); });
+  };
+  scalewise::files::write_file(path, "{}");
+  fs::permissions(path, fs::perms::none);
+  if (::access(path.c_str(), R_OK) != 0)
+    CHECK(message(path) == "cannot read " + path + ": Permission denied");
+  fs::create_symlink("circle", scratch.path / "circle");
+  CHECK_THAT(message((scratch.path / "circle").string()),
+             ContainsSubstring("evels of symbolic links"));
+#if defined(__linux__)
+  CHECK(message("/proc/self/mem") == "cannot read /proc/self/mem: Input/output error");
+#endif
+}
+
+TEST_CASE("A folder is locked for one at a time", "[file]") {
+  const Scratch scratch;
+  const std::string folder = scratch.path.string();
+  {
+    const auto lock = scalewise::files::lock_folder(folder);
+    CHECK_THAT(scalewise::test::error_message([&] { scalewise::files::lock_folder(folder); }),
+               ContainsSubstring("(in use): expected a folder that no other process writes"));
+  }
+  CHECK(scalewise::test::error_message([&] { scalewise::files::lock_folder(folder); }) ==
+        "no error");
+  CHECK(scratch.files() == 0);
+}
+
 #endif

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "check/tasks.hpp"
 #include "frame/machine.hpp"
@@ -208,7 +210,14 @@ frame::Option& add_out_option(frame::Options& o, std::string& out, const std::st
     const std::string file = (fs::path(folder) / (program + ".json")).string();
     if (auto saved = settings_in(file, option, folder)) require_same_settings(*saved, file, o);
   };
-  return o.add("--out", out, "folder for CSV, JSON and pictures").writes(attempt);
+  const auto names = [program](const std::string& file) {
+    const bool own = file.starts_with(program + ".") || file.starts_with(program + "_");
+    const std::vector<std::string> kinds{".json", ".csv", ".svg", ".png", ".html"};
+    return file == "sizes.csv" ||  // of learning_rate_transfer
+           (own &&
+            std::find(kinds.begin(), kinds.end(), fs::path(file).extension()) != kinds.end());
+  };
+  return o.add("--out", out, "folder for CSV, JSON and pictures").writes(attempt, names);
 }
 
 void make_report(frame::Program& program, std::function<Report()> run,

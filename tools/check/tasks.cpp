@@ -41,6 +41,13 @@ bool looks_like_id(const std::string& text) {
   return std::regex_match(text, form);
 }
 
+/// Whether a file in the folder is the result of a run, or one that `tune` makes of all.
+bool is_result(const std::string& file) {
+  return file.ends_with(suffix) &&
+         (looks_like_id(file.substr(0, file.size() - suffix.size())) || file == "report.json" ||
+          file.starts_with("width=") || file.starts_with("depth="));
+}
+
 /// The id in the name of a file that is renamed once it is complete: .ID.RANDOM.tmp; empty for other names.
 std::string id_of_temporary(const std::string& name) {
   static const std::regex form("\\.(.+-[0-9a-f]{16})\\.[0-9a-f]{16}\\.tmp");
@@ -88,9 +95,11 @@ void add_task_options(frame::Options& o, TaskOptions& tasks) {
         "read the results: print the verdict, or the next command lines (exit code 4)")
       .not_an_input();
   o.add("--results", tasks.results, "folder of the results, one file per run")
-      .writes([&tasks](const std::string& folder, const std::string& option) {
-        if (!tasks.collect) files::try_folder(folder, option);  // --collect only reads
-      });
+      .writes(
+          [&tasks](const std::string& folder, const std::string& option) {
+            if (!tasks.collect) files::try_folder(folder, option);  // --collect only reads
+          },
+          is_result);
 }
 
 void check(const TaskOptions& tasks, const frame::Options& options,

@@ -22,12 +22,6 @@
 
 namespace scalewise::experiment {
 
-/// Whether an option, without its dashes, says which table is judged and how it is read.
-inline bool is_of_table(const std::string& name) {
-  return name == "judge" || name == "against" || name.ends_with("where") ||
-         name.ends_with("-column");
-}
-
 /// What a report calls a sweep.
 struct SweepSubject {
   std::string title;                     // of pictures and of the text

@@ -30,6 +30,7 @@ files::Inputs inputs_of_runs(const Experiment& e, const train::Data& data,
                              const frame::Options& options) {
   const train::Settings s = settings_of(e, {.size = e.base, .octave = 0, .seed = 1});
   files::Inputs inputs = options.inputs();
+  std::erase_if(inputs, [](const auto& input) { return is_of_table(input.name.substr(2)); });
   inputs.push_back({"plan", plan::plan_fingerprint(network_plan(s, data))});
   return inputs;
 }

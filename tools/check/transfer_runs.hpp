@@ -20,6 +20,12 @@
 
 namespace scalewise::experiment {
 
+/// Whether an option, without its dashes, says which table is judged and how it is read: no run depends on it.
+inline bool is_of_table(const std::string& name) {
+  return name == "judge" || name == "against" || name.ends_with("where") ||
+         name.ends_with("-column");
+}
+
 /// Whether the weight decay is tuned instead of the rate; and the tuned value at octave 0.
 inline bool tunes_decay(const Experiment& e) { return e.tuned == Tuned::weight_decay; }
 inline double centre(const Experiment& e) {

@@ -28,20 +28,18 @@ struct JudgedTables {
   std::vector<std::string> against_where = {};  // of the other; none: as of the first
 };
 
-/// No run depends on these, so journals and results of runs do not name them.
+/// The inputs of a verdict on tables; no run depends on them.
 inline void add_table_options(frame::Options& o, JudgedTables& t) {
   o.group("Runs of other programs");
   o.add("--judge", t.path,
         "judge these runs and train nothing (a table: CSV with a header, or JSON lines)")
-      .of_runs()
-      .path();
-  o.add("--against", t.against, "and compare them with those in this one").of_runs().path();
-  o.add("--where", t.columns.where, "column=value: judge these rows only").of_runs().repeated();
+      .reads();
+  o.add("--against", t.against, "and compare them with those in this one").reads();
+  o.add("--where", t.columns.where, "column=value: judge these rows only").repeated();
   o.add("--against-where", t.against_where, "the same for --against (default: as --where)")
-      .of_runs()
       .repeated();
   const auto column = [&](const std::string& name, std::string& variable, const std::string& help) {
-    o.add(name, variable, help + " (default: a usual name)").of_runs();
+    o.add(name, variable, help + " (default: a usual name)");
   };
   column("--size-column", t.columns.size, "column of the sizes");
   column("--rate-column", t.columns.rate, "column of the rates");

@@ -167,12 +167,38 @@ Option::Json Option::get() const {
                     variable_);
 }
 
+/// Whether a value is the path of a file that is read.
+bool Option::is_read(const std::string& word) const {
+  return ending_.empty() ? path_ && !attempt_ : word.ends_with(ending_);
+}
+
 Option::Json Option::value() const {
   Json value = get();
   if (role_ != Role::reads) return value;
-  if (value.is_string()) return file_fingerprint(name_, value);
+  if (value.is_string()) return is_read(value) ? Json(file_fingerprint(name_, value)) : value;
   for (Json& path : value) path = file_fingerprint(name_, path);
   return value;
+}
+
+std::vector<std::string> Option::files_read() const {
+  if (kind_ != Kind::text) return {};
+  const Json value = get();
+  auto words =
+      value.is_array() ? value.get<std::vector<std::string>>() : std::vector<std::string>{value};
+  std::erase_if(words, [&](const std::string& word) { return !is_read(word); });
+  return words;
+}
+
+std::vector<std::string> Option::files_written() const {
+  if (!attempt_) return {};
+  const std::string path = get();
+  if (!names_) return {path};
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (names_(entry.path().filename().string())) files.push_back(entry.path().string());
+  }
+  return files;
 }
 
 Option& Options::declare(const std::string& name, Option::Variable variable,
@@ -303,11 +329,30 @@ std::vector<std::string> Options::given_words(bool from_anywhere,
     for (const std::string& word : option.given_words_) {
       words.push_back(option.name_);
       if (option.kind_ == Option::Kind::flag) continue;
-      const bool path = from_anywhere && option.role_ == Option::Role::reads;
+      const bool path =
+          from_anywhere && option.role_ == Option::Role::reads && option.is_read(word);
       words.push_back(path ? fs::absolute(word).string() : word);
     }
   }
   return words;
+}
+
+void Options::keep_inputs(std::vector<std::string> more) const {
+  for (const Option& option : list_) {
+    for (std::string& file : option.files_read()) more.push_back(std::move(file));
+  }
+  std::error_code error;
+  std::erase_if(more, [&](const std::string& file) { return !fs::is_regular_file(file, error); });
+  for (const Option& option : list_) {
+    for (const std::string& file : option.files_written()) {
+      if (std::none_of(more.begin(), more.end(),
+                       [&](const std::string& read) { return fs::equivalent(read, file, error); }))
+        continue;
+      throw InvalidInput(option.name_, messages::printable(file),
+                         "a place of its own for the result",
+                         "this file is read, and would be lost");
+    }
+  }
 }
 
 void Options::try_outputs() const {

@@ -33,6 +33,7 @@ class Option {
   using Json = nlohmann::ordered_json;
   using Id = std::function<std::string(const std::string& name, const std::string& option)>;
   using Attempt = std::function<void(const std::string& path, const std::string& option)>;
+  using Names = std::function<bool(const std::string& file)>;
 
   Option& help(std::string text) { return help_ = std::move(text), *this; }
 
@@ -59,11 +60,19 @@ class Option {
   Option& not_an_input() { return role_ = Role::no_input, *this; }
   Option& of_runs() { return role_ = Role::runs, *this; }
 
-  /// Paths, which need not be UTF-8. Of data the bytes of the file are the input, not its name; where results are
-  /// written is tried before the program works.
+  /// Paths, which need not be UTF-8: of a file that is read, unless it writes(). Of data the bytes of the file are the
+  /// input, not its name. Where results are written is tried before the program works, and no file that is read may be
+  /// there: of a folder, `names` says which of its files the program writes.
   Option& path() { return path_ = true, *this; }
   Option& reads() { return role_ = Role::reads, path(); }
-  Option& writes(Attempt attempt) { return attempt_ = std::move(attempt), not_an_input().path(); }
+
+  /// The same of a value that ends so; another value is a word.
+  Option& reads(std::string ending) {
+    return role_ = Role::reads, ending_ = std::move(ending), *this;
+  }
+  Option& writes(Attempt attempt, Names names = {}) {
+    return attempt_ = std::move(attempt), names_ = std::move(names), not_an_input().path();
+  }
 
  private:
   friend class Options;
@@ -84,7 +93,10 @@ class Option {
   Json value_of_words() const;
   void set(const Json& value) const;
   Json get() const;
+  bool is_read(const std::string& word) const;
   Json value() const;
+  std::vector<std::string> files_read() const;
+  std::vector<std::string> files_written() const;
 
   /// A variable that holds a value of a word; lists come last.
   struct Word {
@@ -104,6 +116,8 @@ class Option {
   std::vector<std::string> words_, excludes_;
   Id id_;
   Attempt attempt_;
+  Names names_;
+  std::string ending_;
   std::size_t count_ = 1;
   Role role_ = Role::input;
   std::vector<std::string> given_words_;  // none: it was not given
@@ -164,6 +178,10 @@ class Options {
   /// for another program that has them too.
   std::vector<std::string> given_words(bool from_anywhere = false,
                                        const std::vector<std::string>& names = {}) const;
+
+  /// Refuses to write over files that are read: those of the options, and `more` that the program reads besides.
+  /// Throws:   InvalidInput naming the option of the output.
+  void keep_inputs(std::vector<std::string> more = {}) const;
 
   /// Tries where results are to be written.
   /// Throws:   InvalidInput.

@@ -63,6 +63,7 @@ int answer(const Program& program, const std::vector<std::string>& arguments) {
   const Request request = program.options->parse(arguments);
   const bool runs = request == Request::run || request == Request::dry_run;
   if (runs && program.check) program.check();
+  if (runs) program.options->keep_inputs();
   switch (request) {
     case Request::help:
       std::cout << program.options->help(program.name, program.about);

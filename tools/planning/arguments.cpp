@@ -47,15 +47,13 @@ std::optional<NamedConfig> config_of(const std::string& preset, const std::strin
   return NamedConfig{io::parse_json(published->json, preset), preset};
 }
 
-/// That of --config or --preset, where its type has no shape.
-std::optional<DescribedSizes> described_config(const PlanArguments& a) {
-  const std::optional<NamedConfig> config = config_of(a.preset, a.config);
-  if (!config || !io::has_no_shape(config->json, config->name)) return {};
-  DescribedSizes sizes{io::describe_config(config->json, config->name), {}};
+/// That of --config or --preset, whose type has no shape.
+DescribedSizes described_config(const PlanArguments& a, const NamedConfig& config) {
+  DescribedSizes sizes{io::describe_config(config.json, config.name), {}};
   if (const auto base = config_of(a.base_preset, a.base_config)) {
     sizes.base = io::describe_config(base->json, base->name);
   } else if (a.base != Base{}) {
-    sizes.base = io::describe_config(config->json, config->name, a.base);
+    sizes.base = io::describe_config(config.json, config.name, a.base);
   } else {
     const bool preset = !a.base_preset.empty();
     throw InvalidInput(preset ? "--base-preset" : "--base-width", preset ? a.base_preset : "none",
@@ -63,13 +61,14 @@ std::optional<DescribedSizes> described_config(const PlanArguments& a) {
                        "what grows from the base to the target says the role of each tensor");
   }
   if (sizes.base.shape.d_model == sizes.target.shape.d_model)  // what grows says no role
-    sizes.target.roles = io::roles_of_config(config->json, config->name);
+    sizes.target.roles = io::roles_of_config(config.json, config.name);
   for (const std::string& note : sizes.target.notes) frame::say_once(a.program + ": note: " + note);
   return sizes;
 }
 
-/// The descriptions of --model and --base-model, or of --config or --preset.
-std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
+/// The descriptions of --model and --base-model, or of --config or --preset, whose configuration is read already.
+std::optional<DescribedSizes> described_sizes(const PlanArguments& a,
+                                              const std::optional<NamedConfig>& config) {
   if (!a.model.empty() && !a.base_model.empty())
     return DescribedSizes{described_file(a.model), described_file(a.base_model)};
   if (!a.check_model.empty()) throw InvalidInput("--check-model", a.check_model, "--model as well");
@@ -78,9 +77,9 @@ std::optional<DescribedSizes> described_sizes(const PlanArguments& a) {
                        "what grows between the two says the role of each tensor");
   }
   if (!a.base_model.empty()) throw InvalidInput("--base-model", a.base_model, "--model as well");
-  const std::optional<DescribedSizes> sizes = described_config(a);
-  if (!sizes && !a.role.empty()) throw InvalidInput("--role", a.role.front(), "--model as well");
-  return sizes;
+  if (config && io::has_no_shape(config->json, config->name)) return described_config(a, *config);
+  if (!a.role.empty()) throw InvalidInput("--role", a.role.front(), "--model as well");
+  return {};
 }
 
 /// Throws:   InvalidInput where --set says another size than the tensors of a description.
@@ -107,6 +106,13 @@ std::pair<Shape, Shape> with_set(const std::vector<std::string>& set, const Shap
   set_base(set, small, "");
   require_described_sizes("base.", base, *small);
   return {shape, *small};
+}
+
+GivenModel model_of(const std::string& program, const NamedConfig& config) {
+  io::ModelConfig model = io::model_config(config.json, config.name);
+  for (const std::string& note : model.notes) frame::say_once(program + ": note: " + note);
+  return {std::move(model.shape), model.code, model.initializer_std,
+          std::move(model.initializer_key)};
 }
 
 std::optional<GivenModel> model_of(const std::string& program, const std::string& preset,
@@ -220,16 +226,13 @@ plan::CodeFactors code_of_names(const std::string& names) {
 }
 
 GivenModel model_of_config(const std::string& program, const std::string& path) {
-  io::ModelConfig config = io::model_config_file(path);
-  for (const std::string& note : config.notes) frame::say_once(program + ": note: " + note);
-  return {std::move(config.shape), config.code, config.initializer_std,
-          std::move(config.initializer_key)};
+  return model_of(program, {io::read_config_file(path), path});
 }
 
-std::optional<DescribedModel> described_model(const PlanArguments& a) {
-  const std::optional<DescribedSizes> sizes = described_sizes(a);
-  if (!sizes) return {};
-  std::vector<architecture::RoleOverride> roles = sizes->target.roles;
+namespace {
+
+DescribedModel described_model(const PlanArguments& a, const DescribedSizes& sizes) {
+  std::vector<architecture::RoleOverride> roles = sizes.target.roles;
   for (const std::string& text : a.role) {
     const std::size_t equals = text.rfind('=');
     if (equals == std::string::npos) {
@@ -238,17 +241,25 @@ std::optional<DescribedModel> described_model(const PlanArguments& a) {
     roles.push_back({text.substr(0, equals),
                      value_of(architecture::given_role_words, "--role", text.substr(equals + 1))});
   }
-  const auto [shape, base] = with_set(a.set, sizes->target.shape, sizes->base.shape);
+  const auto [shape, base] = with_set(a.set, sizes.target.shape, sizes.base.shape);
   DescribedModel model =
-      from_descriptions(sizes->target.model, sizes->base.model, roles, shape, base);
+      from_descriptions(sizes.target.model, sizes.base.model, roles, shape, base);
   for (const std::string& note : model.notes) frame::say_once(a.program + ": note: " + note);
   // A size that --set gives for one of the two alone was not used: then it is what the tensors have.
   static_cast<void>(with_set(a.set, model.shape, model.base));
   if (!a.check_model.empty()) {
-    architecture::require_same_growth(sizes->target.model, sizes->base.model,
+    architecture::require_same_growth(sizes.target.model, sizes.base.model,
                                       read_description_file(a.check_model));
   }
   return model;
+}
+
+}  // namespace
+
+AskedModel asked_model(const PlanArguments& a) {
+  const std::optional<NamedConfig> config = config_of(a.preset, a.config);
+  if (const auto sizes = described_sizes(a, config)) return {described_model(a, *sizes), {}};
+  return {{}, config ? model_of(a.program, *config) : given_model(a)};
 }
 
 std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model) {

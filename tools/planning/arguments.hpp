@@ -41,9 +41,15 @@ plan::CodeFactors code_of_names(const std::string& names);
 /// The model of a configuration. Keys that the reader does not know are said on standard error.
 GivenModel model_of_config(const std::string& program, const std::string& path);
 
-/// The model of --model and --base-model, or of a --config or --preset that a table of tensors describes and no shape;
-/// empty otherwise.
-std::optional<DescribedModel> described_model(const PlanArguments& arguments);
+/// The model of the options, if any: one of the two.
+struct AskedModel {
+  std::optional<DescribedModel>
+      described;  // by descriptions, or by a table of tensors where a type has no shape
+  std::optional<GivenModel> given;
+};
+
+/// The model of --model and --base-model, or of --config or --preset. Each file is read once: it may be a pipe.
+AskedModel asked_model(const PlanArguments& arguments);
 
 /// make_plans() for it. What it says goes to standard error.
 std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model);

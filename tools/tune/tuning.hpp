@@ -4,6 +4,7 @@
 // What is tuned, and by which runs.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -50,14 +51,20 @@ struct Tuning {
 inline Base size_of(const std::string& option, const std::vector<std::string>& words) {
   Base size;
   for (const std::string& word : words) {
-    const bool width = word.starts_with("width="), depth = word.starts_with("depth=");
-    const double value = width || depth ? tools::number_of(option, word.substr(6)) : 0;
-    if (!(value >= 1 && value <= 1e9) || value != std::floor(value)) {
-      throw InvalidInput(option, word, "width=N, depth=N or both");
+    const bool width = word.starts_with("width=");
+    long value = 0;
+    const char* end = word.data() + word.size();
+    if (width || word.starts_with("depth=")) {
+      const auto [stop, error] = std::from_chars(word.data() + 6, end, value);
+      if (stop != end || error != std::errc{}) value = 0;
+    }
+    if (value < 1) {
+      throw InvalidInput(option, word.empty() ? "(empty)" : word, "width=N, depth=N or both",
+                         "N is a whole number above 0");
     }
     long& sized = width ? size.width : size.depth;
     if (sized != 0) throw InvalidInput(option, word, "each size once");
-    sized = static_cast<long>(value);
+    sized = value;
   }
   return size;
 }
@@ -160,13 +167,14 @@ class TunedModel {
     return constants;
   }
 
-  /// The plan of constants at a size, 0: the base's.
-  Plan plan(const std::vector<Parameter>& constants, const Base& size = {}) const {
+  /// The plan of constants at a size, 0: the base's. Messages name the option that says it.
+  Plan plan(const std::vector<Parameter>& constants, const Base& size = {},
+            const char* option = "") const {
     tools::PlanArguments args = args_;
     if (const auto some = planned(constants); !some.empty())
       args.constants.push_back(constants_text(some));
     tools::GivenModel target = given_;
-    target.shape = base_like(given_.shape, size);
+    target.shape = base_like(given_.shape, size, option);
     return make_plans(args, target, given_, [](const std::string&) {}).front();
   }
 

@@ -30,9 +30,10 @@ constexpr bool is_multi_query(const Shape& shape) {
 }
 
 /// Throws:   InvalidInput where heads, key heads, d_ff or expert_ff would not be whole.
-constexpr void require_base_width(const Shape& whole, long width) {
+constexpr void require_base_width(const Shape& whole, long width, const char* whose) {
+  const std::string field = std::string(whose) + " width";
   if (width < 0 || width > architecture::largest_size) {
-    throw InvalidInput("base width", std::to_string(width), "a positive integer, at most 2^30");
+    throw InvalidInput(field, std::to_string(width), "a positive integer, at most 2^30");
   }
   const long n = whole.d_model;
   const long heads = step_of(whole.heads, n);
@@ -41,10 +42,10 @@ constexpr void require_base_width(const Shape& whole, long width) {
   const long expert_ff = step_of(whole.expert_ff, n);
   const auto require = [&](long step, const char* what, long size) {
     if (width % step == 0) return;
-    throw InvalidInput("base width", std::to_string(width),
+    throw InvalidInput(field, std::to_string(width),
                        "a multiple of " + std::to_string(std::lcm(std::lcm(heads, keys),
                                                                   std::lcm(d_ff, expert_ff))),
-                       "the base has " + std::string(what) + ", " + std::to_string(size) +
+                       "it has " + std::string(what) + ", " + std::to_string(size) +
                            " at a width of " + std::to_string(n));
   };
   require(heads, "heads of the same size", whole.heads);
@@ -54,17 +55,17 @@ constexpr void require_base_width(const Shape& whole, long width) {
 }
 
 /// Throws:   InvalidInput where the encoder's depth would not be whole.
-constexpr void require_base_depth(const Shape& whole, long depth) {
+constexpr void require_base_depth(const Shape& whole, long depth, const char* whose) {
+  const std::string field = std::string(whose) + " depth";
   if (depth < 0 || depth > architecture::most_layers) {
-    throw InvalidInput("base depth", std::to_string(depth),
+    throw InvalidInput(field, std::to_string(depth),
                        "a positive integer, at most " + std::to_string(architecture::most_layers));
   }
   const long step = step_of(whole.encoder_depth, whole.depth);
   if (depth % step == 0) return;
-  throw InvalidInput("base depth", std::to_string(depth), "a multiple of " + std::to_string(step),
-                     "the base has an encoder in proportion, of " +
-                         std::to_string(whole.encoder_depth) + " layers at a depth of " +
-                         std::to_string(whole.depth));
+  throw InvalidInput(field, std::to_string(depth), "a multiple of " + std::to_string(step),
+                     "it has an encoder in proportion, of " + std::to_string(whole.encoder_depth) +
+                         " layers at a depth of " + std::to_string(whole.depth));
 }
 
 /// The experts that a token activates in a base of another number of them: the same share.
@@ -92,16 +93,16 @@ constexpr long active_in_base(long active, long experts, long base_experts) {
 
 /// A base that is like the target except for its width, depth or number of experts: heads have the same size, and their
 /// number, that of key heads, d_ff, expert_ff, the encoder's depth and the experts that a token activates are in proportion.
-/// A single key head stays one; what the target leaves open stays open.
+/// A single key head stays one; what the target leaves open stays open. Messages say `whose` width and depth are wrong.
 ///
 ///     make_plan("mup", {.model = target, .base = base_like(target, {.width = 256})})
 ///
 /// Throws:   InvalidInput for a target that is no shape, and for a width, depth or number of experts at which one of these
 ///           would not be whole.
-constexpr Shape base_like(const Shape& target, const Base& base) {
+constexpr Shape base_like(const Shape& target, const Base& base, const char* whose = "base") {
   const Shape whole = resolved(target);
-  detail::require_base_width(whole, base.width);
-  detail::require_base_depth(whole, base.depth);
+  detail::require_base_width(whole, base.width, whose);
+  detail::require_base_depth(whole, base.depth, whose);
   Shape shape = target;
   const auto scale = [](long& size, long from, long to) {
     const long step = detail::step_of(size, from);

@@ -199,6 +199,8 @@ inline void require_one_rule(const std::vector<Member>& family) {
     require_same(&Plan::optimizer, "the optimizer", std::string(member.plan.optimizer.name));
     require_same(&Plan::decay, "the weight decay",
                  std::string(word(policy::decay_words, member.plan.decay)));
+    require_same(&Plan::reference, "the reference of variances",
+                 std::string(word(policy::reference_words, member.plan.reference)));
   }
 }
 

@@ -286,7 +286,8 @@ class SweepReader {
   long whole(const TextRow& row, const std::string& name, double least) const {
     const double value = table_number(cell(row, name));
     if (!(value >= least && value <= 1e15) || value != std::floor(value)) {
-      refuse(row, name, least > 0 ? "a whole number above 0" : "a whole number");
+      refuse(row, name,
+             std::string("a whole number from ") + (least > 0 ? "1" : "-1e15") + " to 1e15");
     }
     return static_cast<long>(value);
   }
@@ -296,7 +297,8 @@ class SweepReader {
     SweepRow run;
     run.size = whole(row, c.size, 1);
     run.rate = table_number(cell(row, c.rate));
-    if (!(run.rate > 1e-300 && run.rate < 1e300)) refuse(row, c.rate, "a number above 0");
+    if (!(run.rate > 1e-300 && run.rate < 1e300))
+      refuse(row, c.rate, "a number above 1e-300 and below 1e300");
     if (!c.seed.empty()) run.seed = whole(row, c.seed, -1e15);
     const auto [other, is_new] = lines_.try_emplace({run.size, run.rate, run.seed}, row.line);
     if (!is_new) {

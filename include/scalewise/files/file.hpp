@@ -168,6 +168,14 @@ inline void try_folder(const std::string& path, const std::string& option) {
   }
 }
 
+/// Locks a folder until the result is destroyed, as lock_file() does: against others that ask for the lock.
+/// Throws:   InvalidInput where another process has it.
+inline OpenFile lock_folder(const std::string& path) {
+  OpenFile folder(std::fopen(path.c_str(), "rb"));  // empty where folders cannot be opened
+  if (folder == nullptr || lock_file(folder.get(), IfLocked::refuse)) return folder;
+  throw InvalidInput(path, "(in use)", "a folder that no other process writes");
+}
+
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
 /// power failure: under a temporary name in the same folder, flushed to disk, then renamed. A
 /// link is followed, also to a file that does not exist yet; a file keeps its permissions, and what

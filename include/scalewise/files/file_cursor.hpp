@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -30,8 +31,8 @@ class FileCursor {
     const bool regular = std::filesystem::is_regular_file(path, failed);
     if (!regular) throw InvalidInput(path, "(a pipe or a device)", "a regular file");
     size_ = std::filesystem::file_size(path, failed);
-    file_.open(path, std::ios::binary);
-    if (failed || !file_) detail::refuse_unreadable(path);
+    file_ = detail::open_file(path);
+    if (failed) detail::refuse_unreadable(path);
   }
 
   const std::string& path() const { return path_; }
@@ -101,6 +102,7 @@ class FileCursor {
     at_ = 0;
     block_.resize(
         static_cast<std::size_t>((std::min)(size_ - block_begin_, std::uint64_t{block_size})));
+    errno = 0;
     file_.seekg(static_cast<std::streamoff>(block_begin_));
     if (!file_.read(block_.data(), static_cast<std::streamsize>(block_.size()))) {
       detail::refuse_unreadable(path_);  // or somebody made it shorter

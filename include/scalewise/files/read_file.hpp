@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -21,18 +22,29 @@ inline constexpr std::size_t largest_stream = std::size_t{1} << 28;
 namespace detail {
 
 inline void require_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
     throw InvalidInput::cannot("open", path, "it is a directory");
   }
   if (path.empty()) throw InvalidInput("file name", "(empty)", "a file");
-  if (!std::filesystem::exists(path, ignored)) {
-    throw InvalidInput::cannot("open", path, "no such file");
+  if (!std::filesystem::exists(path, error)) {
+    throw InvalidInput::cannot("open", path, error ? error.message() : "no such file");
   }
 }
 
+/// With the reason in errno, which opening and reading a stream leave there; 0: none is known.
 [[noreturn]] inline void refuse_unreadable(const std::string& path) {
-  throw InvalidInput::cannot("read", path, "reading failed");
+  throw InvalidInput::cannot(
+      "read", path, errno == 0 ? "reading failed" : std::generic_category().message(errno));
+}
+
+/// Throws:   InvalidInput where it cannot be opened. Then errno is that of what is read from it.
+inline std::ifstream open_file(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse_unreadable(path);
+  errno = 0;
+  return file;
 }
 
 }  // namespace detail
@@ -46,7 +58,7 @@ inline std::string read_file(const std::string& path, std::size_t limit) {
   detail::require_file(path);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) limit = (std::min)(limit, largest_stream);
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = detail::open_file(path);
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);
   while (file) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,10 +59,13 @@ inline Json symbols_json(const std::vector<plan::SymbolValue>& symbols) {
 inline std::vector<plan::SymbolValue> read_symbols(const io::JsonReader& json,
                                                    scaling::FormulaSymbols& known) {
   std::vector<plan::SymbolValue> symbols;
+  std::set<std::string> seen;
   for (const io::JsonReader& item : json.items()) {
     item.only({"symbol", "latex", "meaning", "value"});
     symbols.push_back({item.at("symbol").string(), item.at("latex").string(),
                        item.at("meaning").string(), item.at("value").number()});
+    if (const std::string& text = symbols.back().text; !seen.insert(text).second)
+      throw InvalidInput(item.path() + ".symbol", messages::printable(text), "each symbol once");
     known.add(symbols.back().text, symbols.back().latex, symbols.back().meaning);
   }
   return symbols;
@@ -273,7 +277,10 @@ inline Plan plan_from_json(const nlohmann::ordered_json& json, const std::string
                        "this version reads no other");
   }
   root.only({"schema", "rule", "optimizer", "decay", "shape", "base", "model", "symbols", "entries",
-             "constants", "extra", "warnings"});  // for people: set_up_warnings(plan) has them
+             "constants", "extra", "warnings"});
+  if (root.has("warnings")) {  // for people: set_up_warnings(plan) has them
+    for (const io::JsonReader& item : root.at("warnings").items()) static_cast<void>(item.string());
+  }
   Plan plan;
   const io::JsonReader rule = root.at("rule");
   rule.only(
