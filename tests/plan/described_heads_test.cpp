@@ -203,7 +203,8 @@ TEST_CASE("Layers that alternate are compared by number", "[described]") {
     rows.push_back({"head.weight", linear, "oi", {10, n}});
     return description(rows);
   };
-  CHECK(refusal(model(64, 4), model(16, 2), {{"*rel_pos_h", GivenRole::input}}) == "no error");
+  CHECK(test::described::refusal(model(64, 4), model(16, 2), {{"*rel_pos_h", GivenRole::input}}) ==
+        "no error");
 }
 
 TEST_CASE("Layers that are one, shared, may be more", "[described]") {
@@ -219,7 +220,7 @@ TEST_CASE("Layers that are one, shared, may be more", "[described]") {
     rows.push_back({"head.weight", linear, "oi", {10, n}});
     return description(rows);
   };
-  CHECK(refusal(model(64, 4), model(16, 2)) == "no error");
+  CHECK(test::described::refusal(model(64, 4), model(16, 2)) == "no error");
 }
 
 TEST_CASE("Which side of a bare matrix is its inputs is no guess", "[described]") {
@@ -231,7 +232,7 @@ TEST_CASE("Which side of a bare matrix is its inputs is no guess", "[described]"
   };
   const auto says = [&](GivenRole role, const std::vector<long>& large,
                         const std::vector<long>& small) {
-    return refusal(model(64, large), model(16, small), {{"bare", role}});
+    return test::described::refusal(model(64, large), model(16, small), {{"bare", role}});
   };
   const std::string asks =
       "tensor bare = other io: expected its kind, and which axes are inputs and outputs (hint: "
