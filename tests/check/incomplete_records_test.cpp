@@ -388,6 +388,20 @@ TEST_CASE("One model under the names of several sizes gets no verdict") {
         "models of different sizes: attention.output has 100 entries at size 64 and at size 512");
 }
 
+TEST_CASE("Plans of one width and depth get no verdict, though their heads differ") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    Shape shape = shape_of(64);
+    shape.heads = n / 16;
+    family.push_back({n, make_plan("maximal-update", {.model = shape, .base = shape_of(64)})});
+  }
+  const Report report = coordinate_check(follow(family), family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  CHECK(report.missing ==
+        std::vector<std::string>{"models of different sizes: the plans of size 64 and 128 have the "
+                                 "same width, depth and experts"});
+}
+
 TEST_CASE("A pass that counts twice, or another batch, leaves the verdict open") {
   const std::vector<Member> family = family_of("maximal-update");
   Records records = follow(family);

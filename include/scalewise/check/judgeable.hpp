@@ -200,13 +200,31 @@ class JudgeableSearch {
     return fmt::format("plans of the models that were recorded: {} has {}", name, text);
   }
 
-  /// Whether models of several sizes are one and the same: numbers that are equal to the last bit, or
-  /// activations along the width that have as many entries at all widths.
+  /// Whether models of several sizes are one and the same: plans of one size, numbers that are equal to
+  /// the last bit, or activations along the width that have as many entries at all widths.
   bool alike() {
-    const std::string same = same_numbers();
-    const std::string wide = same.empty() ? same_activations() : same;
-    if (!wide.empty()) miss("models of different sizes: " + wide);
-    return !wide.empty();
+    std::string same = same_plans();
+    if (same.empty()) same = same_numbers();
+    if (same.empty()) same = same_activations();
+    if (!same.empty()) miss("models of different sizes: " + same);
+    return !same.empty();
+  }
+
+  std::string same_plans() const {
+    const auto same = [](const Member& one, const Member& next) {
+      const Shape &a = one.plan.shape, &b = next.plan.shape;
+      if (a.d_model != b.d_model || a.depth != b.depth || a.experts != b.experts) return false;
+      // The shape of a list does not say how many experts there are.
+      return a.blocks != Blocks::listed ||
+             std::ranges::equal(one.plan.entries, next.plan.entries,
+                                [](const Entry& x, const Entry& y) {
+                                  return x.rows == y.rows && x.columns == y.columns;
+                                });
+    };
+    const auto found = std::adjacent_find(family_.begin(), family_.end(), same);
+    if (found == family_.end()) return {};
+    return fmt::format("the plans of size {} and {} have the same width, depth and experts",
+                       found->size, std::next(found)->size);
   }
 
   std::string same_numbers() const {
