@@ -86,6 +86,7 @@ inline std::string weakness(const SizeTransfer& size, const SweepWords& words) {
   const std::string where = words.at(size);
   const std::string& tuned = words.tuned;
   const double best = RateRun{.octave = size.best}.rate(words.centre);
+  if (size.empty) return where + "no run has a loss";
   if (!size.trained) {
     return fmt::format("{}every {} diverged with some seed: try lower {}s", where, tuned, tuned);
   }

@@ -32,6 +32,7 @@ struct SizeTransfer {
   bool interior = false;  // the optimum lies between rates that were tried, or next to them
   bool bracketed = true;  // the lowest loss does
   bool cliff = false;     // the rate above the lowest loss diverges
+  bool empty = false;     // no run has a loss
   double low = 0;         // the lowest rate tried
   double best = 0;        // the rate of the lowest loss
   IntervalEstimate optimum = {};
