@@ -94,6 +94,9 @@ inline std::string weakness(const SizeTransfer& size, const SweepWords& words) {
     return fmt::format("{}no seed has three {}s near the lowest loss: try {}s around {:.3g}", where,
                        tuned, tuned, best);
   }
+  if (size.flat) {
+    return fmt::format("{}the losses of all {}s are the same: there is no minimum", where, tuned);
+  }
   if (size.cliff && size.best > size.low) {
     return fmt::format("{}the {} above the lowest loss diverges: try finer steps above {:.3g}",
                        where, tuned, best);
