@@ -21,6 +21,7 @@
 #include "scalewise/check/recorded_layers.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/scales.hpp"
+#include "scalewise/check/uneven_records.hpp"
 #include "scalewise/check/unknown_name.hpp"
 #include "scalewise/plan/fingerprint.hpp"
 
@@ -109,6 +110,7 @@ class JudgeableSearch {
       result_.left_out.push_back(std::move(line));
     if (layer_names(plan_) == layer_names(family_.back().plan)) miss(uneven_layers(records_));
     if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_));
+    if (result_.of_these_plans) uneven();
     return std::move(result_);
   }
 
@@ -265,6 +267,13 @@ class JudgeableSearch {
                          runs.rbegin()->first.size);
     }
     return {};
+  }
+
+  void uneven() {
+    const UnevenRecords found = uneven_records(pooled_, family_);
+    for (std::string& line : first_lines(found.sizes, ", as in other runs")) miss(std::move(line));
+    for (std::string& line : first_lines(found.runs, ", not recorded"))
+      result_.left_out.push_back(std::move(line));
   }
 
   /// A rate of zero, as at the first step of many schedules, says nothing.
