@@ -232,30 +232,6 @@ TEST_CASE("Zero in one run is open, and in all runs of a size fails") {
   }
 }
 
-TEST_CASE("Too little, too noisy or not finite is not a pass") {
-  const std::vector<Member> family = family_of("maximal-update");
-  Records noisy = follow(family, 0, 1.5);
-  const Report open = coordinate_check(noisy, family);
-  CHECK(open.verdict == Verdict::inconclusive);
-  CHECK_FALSE(open.undecided.empty());
-
-  Records infinite = follow(family);
-  infinite.add({Signal::value, "mlp.output"}, 0, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
-  CHECK(coordinate_check(infinite, family).verdict == Verdict::fail);
-  Records diverged = follow(family);
-  diverged.add({Signal::change, "mlp.output"}, 1, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
-  const Report too_fast = coordinate_check(diverged, family);
-  CHECK(too_fast.verdict == Verdict::inconclusive);
-  CHECK(too_fast.undecided.front() ==
-        "mlp.output (change) at step 1: not finite; try a lower learning rate");
-
-  Records unknown;
-  add(unknown, Signal::value, "router", 0, 3);
-  CHECK(coordinate_check(unknown, family).verdict == Verdict::inconclusive);
-  CHECK_THROWS_AS(coordinate_check(Records{}, family), InvalidInput);
-  CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
-}
-
 namespace {
 
 /// Made-up records with one step before them that moves nothing, as a rate of zero does.
@@ -277,6 +253,41 @@ Records after_idle_step(const Records& records) {
 }
 
 }  // namespace
+
+TEST_CASE("Too little, too noisy or not finite is not a pass") {
+  const std::vector<Member> family = family_of("maximal-update");
+  Records noisy = follow(family, 0, 1.5);
+  const Report open = coordinate_check(noisy, family);
+  CHECK(open.verdict == Verdict::inconclusive);
+  CHECK_FALSE(open.undecided.empty());
+
+  Records infinite = follow(family);
+  infinite.add({Signal::value, "mlp.output"}, 0, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
+  CHECK(coordinate_check(infinite, family).verdict == Verdict::fail);
+  Records diverged = follow(family);
+  diverged.add({Signal::change, "mlp.output"}, 1, {512, 3}, {HUGE_VAL, HUGE_VAL, 1});
+  const Report too_fast = coordinate_check(diverged, family);
+  CHECK(too_fast.verdict == Verdict::inconclusive);
+  CHECK(too_fast.undecided.front() ==
+        "mlp.output (change) at step 1: not finite; try a lower learning rate");
+
+  // So are gradients that are not judged: those of later steps, and of steps that move nothing.
+  for (const bool idle : {false, true}) {
+    Records overflow = idle ? after_idle_step(follow(family)) : follow(family);
+    add(overflow, Signal::gradient, "query", 1, HUGE_VAL);
+    const Report open_gradient = coordinate_check(overflow, family);
+    CHECK(open_gradient.verdict == Verdict::inconclusive);
+    CHECK(open_gradient.undecided ==
+          std::vector<std::string>{
+              "query (gradient) at step 1: not finite; try a lower learning rate"});
+  }
+
+  Records unknown;
+  add(unknown, Signal::value, "router", 0, 3);
+  CHECK(coordinate_check(unknown, family).verdict == Verdict::inconclusive);
+  CHECK_THROWS_AS(coordinate_check(Records{}, family), InvalidInput);
+  CHECK_THROWS_AS(coordinate_check(noisy, {family.front()}), InvalidInput);
+}
 
 TEST_CASE("A step with a rate of zero is left out, and the others count from there") {
   const std::vector<Member> family = family_of("maximal-update");
@@ -386,6 +397,20 @@ TEST_CASE("One model under the names of several sizes gets no verdict") {
   CHECK(counts.verdict == Verdict::inconclusive);
   CHECK(counts.missing.front() ==
         "models of different sizes: attention.output has 100 entries at size 64 and at size 512");
+}
+
+TEST_CASE("Plans of one width and depth get no verdict, though their heads differ") {
+  std::vector<Member> family;
+  for (const long n : sizes) {
+    Shape shape = shape_of(64);
+    shape.heads = n / 16;
+    family.push_back({n, make_plan("maximal-update", {.model = shape, .base = shape_of(64)})});
+  }
+  const Report report = coordinate_check(follow(family), family);
+  CHECK(report.verdict == Verdict::inconclusive);
+  CHECK(report.missing ==
+        std::vector<std::string>{"models of different sizes: the plans of size 64 and 128 have the "
+                                 "same width, depth and experts"});
 }
 
 TEST_CASE("A pass that counts twice, or another batch, leaves the verdict open") {

@@ -13,6 +13,27 @@
 using namespace scalewise;
 using namespace scalewise::test;
 
+namespace {
+
+/// The report on what training of a family gives, without the records of the largest size, or of its last run, that are to
+/// be dropped.
+template <class Dropped>
+Report without(const std::vector<Member>& family, bool last_run, const Dropped& dropped) {
+  const Records all = follow(family);
+  Records kept;
+  for (const auto& [quantity, steps] : all.all()) {
+    for (const auto& [step, runs] : steps) {
+      for (const auto& [run, moments] : runs) {
+        const bool there = run.size == 512 && (!last_run || run.seed == 3);
+        if (!there || !dropped(quantity, step)) kept.add(quantity, step, run, moments);
+      }
+    }
+  }
+  return coordinate_check(kept, family);
+}
+
+}  // namespace
+
 TEST_CASE("Layers whose output was not recorded are named") {
   const std::vector<Member> family = family_of("maximal-update");
   const auto left_out = [&](const std::vector<std::string>& names) {
@@ -53,4 +74,37 @@ TEST_CASE("Layers are taken together where all runs have them, and steps move th
   CHECK(missing(Signal::update, "mlp_up", 0, 0) ==
         std::vector<std::string>{"a step that moves layer.1.mlp_up at size 64: all its updates are "
                                  "exactly zero, and those of other layers are not"});
+}
+
+TEST_CASE("What all runs of a size lack leaves the verdict open, and what one lacks is listed") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto value = [](const Quantity& quantity, long step) {
+    return step == 1 && quantity == Quantity{Signal::value, "logits"};
+  };
+  const Report one = without(family, false, value);
+  CHECK(one.verdict == Verdict::inconclusive);
+  CHECK(one.missing ==
+        std::vector<std::string>{"logits (value) at step 1 of size 512, as in other runs"});
+  const Report all = without(family, false, [](const Quantity&, long step) { return step == 1; });
+  CHECK(all.verdict == Verdict::inconclusive);
+  CHECK(all.missing ==
+        std::vector<std::string>{"attention.output (value) at step 1 of size 512, as in other runs",
+                                 "embedding (value) at step 1 of size 512, as in other runs",
+                                 "logits (value) at step 1 of size 512, as in other runs",
+                                 "11 more quantities, as in other runs"});
+  const Report run = without(family, true, value);
+  CHECK(run.verdict == Verdict::pass);
+  CHECK(run.missing.empty());
+  CHECK(run.left_out ==
+        std::vector<std::string>{"logits (value) at step 1 of size 512, seed 3, not recorded"});
+}
+
+TEST_CASE("A size need not have records of a tensor that its model lacks") {
+  std::vector<Member> family = family_of("maximal-update");
+  Shape tied = shape_of(512);
+  tied.tied_head = true;
+  const auto head = [](const Quantity& quantity, long) { return quantity.name == "head"; };
+  CHECK(without(family, false, head).missing.size() == 3);
+  family.back().plan = make_plan("maximal-update", {.model = tied, .base = shape_of(64)});
+  CHECK(without(family, false, head).missing.empty());
 }

@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/synthetic_sweep.hpp"
 
 namespace {
 
@@ -48,6 +49,26 @@ TEST_CASE(
   for (std::size_t i = 1; i < 4; ++i) CHECK(std::isinf(table.rows[i].loss));
   CHECK(table.rows[4].seed == -1);
   CHECK(table.rows[4].rate == 1);
+}
+
+TEST_CASE("A size without any loss is not judged, and a sweep with it does not pass") {
+  std::string text = "width,lr,seed,loss\n";
+  for (const int width : {64, 128, 256}) {
+    for (int octave = -13; octave <= -6; ++octave) {
+      for (const int seed : {1, 2}) {
+        const double loss = bowl(octave, -9, 0.004) + 0.03 * seed;
+        text += std::to_string(width) + "," + std::to_string(std::ldexp(1, octave)) + "," +
+                std::to_string(seed) + "," + (width == 256 ? "" : std::to_string(loss)) + "\n";
+      }
+    }
+  }
+  const TransferVerdict none = judge_sweep_table(parse_sweep_table(text, "t")).judged;
+  CHECK(none.verdict == Verdict::inconclusive);
+  CHECK_THAT(none.reason, ContainsSubstring("at width 256 no run has a loss; without it, the"));
+  CHECK(none.not_judged == std::vector<std::string>{"at width 256 no run has a loss"});
+  const std::string shorter = text.substr(0, text.find("256,"));
+  CHECK(judge_sweep_table(parse_sweep_table(shorter + "128,0.5,1,\n", "t")).judged.verdict ==
+        Verdict::pass);
 }
 
 TEST_CASE("A table with other separators than commas is told so") {

@@ -34,7 +34,7 @@ static std::vector<std::string> seeds() {
 static void run(std::string_view input) {
   const check::SweepTable table = check::parse_sweep_table(input, "table");
   if (table.rows.size() + table.missing.size() != table.all) std::abort();
-  const check::JudgedSweep judged = check::judge_sweep(table.rows);
+  const check::JudgedSweep judged = check::judge_sweep_table(table);
   if (judged.judged.reason.empty()) std::abort();
   static_cast<void>(check::compare(judged.transfer, judged.transfer));
 }

@@ -80,7 +80,7 @@ struct JudgedTable {
 inline JudgedTable judged_table(const std::string& path, const check::SweepColumns& columns) {
   JudgedTable result;
   result.table = check::read_sweep_table(path, columns);
-  result.sweep = check::judge_sweep(result.table.rows, result.table.columns.size);
+  result.sweep = check::judge_sweep_table(result.table);
   result.title = std::filesystem::path(path).filename().string();
   for (const std::string& condition : columns.where) result.title += ", " + condition;
   return result;

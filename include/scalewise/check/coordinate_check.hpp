@@ -259,7 +259,10 @@ class CoordinateCheck {
     std::size_t open = 0;
     constexpr std::size_t most = 3;
     for (const Judgement& j : report_.judgements) {
-      if (!j.expected || j.verdict != Verdict::inconclusive || ++open > most) continue;
+      // Later gradients are not judged, but say that training diverges.
+      const bool diverges = !j.curve.finite && j.curve.quantity.signal == Signal::gradient;
+      const bool counts = j.expected || diverges;
+      if (!counts || j.verdict != Verdict::inconclusive || ++open > most) continue;
       if (j.measured) report_.wants_larger_size = true;
       report_.undecided.push_back(fmt::format("{} ({}) at step {}: {}", j.curve.quantity.name,
                                               word(signal_words, j.curve.quantity.signal),

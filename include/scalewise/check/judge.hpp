@@ -120,7 +120,7 @@ class Measurements {
     for (const auto& [quantity, steps] : records.all()) {
       const Subject subject = subject_of(plan, quantity);
       for (const auto& [step, runs] : steps) {
-        if (judgeable.idle.contains(step)) continue;
+        if (judgeable.idle.contains(step) && curve_of(quantity, step, runs).finite) continue;
         Judgement j;
         j.subject = subject;
         j.moves = judgeable.moves(step);

@@ -33,7 +33,8 @@ struct JudgedSweep {
 
 /// Whether the rate, or what else was `tuned`, of the smallest size is that of larger ones, from runs of
 /// any training code, as analyse_transfer() and judge() say.
-/// Shapes:   rows in any order; sizes may have other rates and seeds than others, and runs may be missing
+/// Shapes:   rows in any order; sizes may have other rates and seeds than others, and runs may be missing;
+///           `empty`: sizes that were to be compared and have no run
 /// Units:    rates absolute; losses in any unit, above zero
 /// Accuracy: measured on simulated tables with gaps, edges and divergence in
 ///           docs/checks/learning_rate_transfer.md. With one or two seeds at a size, their scatter is taken
@@ -41,7 +42,8 @@ struct JudgedSweep {
 /// Throws:   InvalidInput for a size or a rate that is not positive, a finite loss that is not, or two rows
 ///           of one run.
 inline JudgedSweep judge_sweep(const std::vector<SweepRow>& rows, const std::string& axis = "size",
-                               const std::string& tuned = "rate", double expected = 0) {
+                               const std::string& tuned = "rate", double expected = 0,
+                               const std::vector<long>& empty = {}) {
   JudgedSweep sweep;
   for (const SweepRow& row : rows) {
     if (!(row.rate > 0) || !std::isfinite(row.rate)) {
@@ -53,6 +55,11 @@ inline JudgedSweep judge_sweep(const std::vector<SweepRow>& rows, const std::str
     sweep.runs.push_back({row.size, std::log2(row.rate), row.seed, row.loss});
   }
   sweep.transfer = analyse_transfer(sweep.runs, expected);
+  std::vector<SizeTransfer>& sizes = sweep.transfer.sizes;
+  for (const long size : empty) {
+    sizes.push_back({.size = size, .empty = true, .optimum = {NAN, NAN, NAN}, .loss = NAN});
+  }
+  std::ranges::sort(sizes, {}, &SizeTransfer::size);
   sweep.judged = judge(sweep.transfer, axis, 1, tuned);
   return sweep;
 }

@@ -86,12 +86,16 @@ inline std::string weakness(const SizeTransfer& size, const SweepWords& words) {
   const std::string where = words.at(size);
   const std::string& tuned = words.tuned;
   const double best = RateRun{.octave = size.best}.rate(words.centre);
+  if (size.empty) return where + "no run has a loss";
   if (!size.trained) {
     return fmt::format("{}every {} diverged with some seed: try lower {}s", where, tuned, tuned);
   }
   if (size.seeds == 0) {
     return fmt::format("{}no seed has three {}s near the lowest loss: try {}s around {:.3g}", where,
                        tuned, tuned, best);
+  }
+  if (size.flat) {
+    return fmt::format("{}the losses of all {}s are the same: there is no minimum", where, tuned);
   }
   if (size.cliff && size.best > size.low) {
     return fmt::format("{}the {} above the lowest loss diverges: try finer steps above {:.3g}",

@@ -21,6 +21,7 @@
 #include "scalewise/check/recorded_layers.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/check/scales.hpp"
+#include "scalewise/check/uneven_records.hpp"
 #include "scalewise/check/unknown_name.hpp"
 #include "scalewise/plan/fingerprint.hpp"
 
@@ -109,6 +110,7 @@ class JudgeableSearch {
       result_.left_out.push_back(std::move(line));
     if (layer_names(plan_) == layer_names(family_.back().plan)) miss(uneven_layers(records_));
     if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_));
+    if (result_.of_these_plans) uneven();
     return std::move(result_);
   }
 
@@ -200,13 +202,31 @@ class JudgeableSearch {
     return fmt::format("plans of the models that were recorded: {} has {}", name, text);
   }
 
-  /// Whether models of several sizes are one and the same: numbers that are equal to the last bit, or
-  /// activations along the width that have as many entries at all widths.
+  /// Whether models of several sizes are one and the same: plans of one size, numbers that are equal to
+  /// the last bit, or activations along the width that have as many entries at all widths.
   bool alike() {
-    const std::string same = same_numbers();
-    const std::string wide = same.empty() ? same_activations() : same;
-    if (!wide.empty()) miss("models of different sizes: " + wide);
-    return !wide.empty();
+    std::string same = same_plans();
+    if (same.empty()) same = same_numbers();
+    if (same.empty()) same = same_activations();
+    if (!same.empty()) miss("models of different sizes: " + same);
+    return !same.empty();
+  }
+
+  std::string same_plans() const {
+    const auto same = [](const Member& one, const Member& next) {
+      const Shape &a = one.plan.shape, &b = next.plan.shape;
+      if (a.d_model != b.d_model || a.depth != b.depth || a.experts != b.experts) return false;
+      // The shape of a list does not say how many experts there are.
+      return a.blocks != Blocks::listed ||
+             std::ranges::equal(one.plan.entries, next.plan.entries,
+                                [](const Entry& x, const Entry& y) {
+                                  return x.rows == y.rows && x.columns == y.columns;
+                                });
+    };
+    const auto found = std::adjacent_find(family_.begin(), family_.end(), same);
+    if (found == family_.end()) return {};
+    return fmt::format("the plans of size {} and {} have the same width, depth and experts",
+                       found->size, std::next(found)->size);
   }
 
   std::string same_numbers() const {
@@ -247,6 +267,13 @@ class JudgeableSearch {
                          runs.rbegin()->first.size);
     }
     return {};
+  }
+
+  void uneven() {
+    const UnevenRecords found = uneven_records(pooled_, family_);
+    for (std::string& line : first_lines(found.sizes, ", as in other runs")) miss(std::move(line));
+    for (std::string& line : first_lines(found.runs, ", not recorded"))
+      result_.left_out.push_back(std::move(line));
   }
 
   /// A rate of zero, as at the first step of many schedules, says nothing.

@@ -42,6 +42,7 @@ struct SweepTable {
   SweepColumns columns = {};              // those that were read; no seed: there is none
   std::size_t all = 0;                    // rows of the file
   std::vector<std::size_t> missing = {};  // lines whose loss is empty
+  std::vector<long> empty = {};           // sizes all of whose losses are
 };
 
 namespace detail {
@@ -184,6 +185,8 @@ class SweepReader {
     if (table_.rows.empty()) {
       throw InvalidInput(text_.path(), "(no loss)", "a loss in one of its rows");
     }
+    for (const SweepRow& run : table_.rows) sizes_.erase(run.size);
+    table_.empty.assign(sizes_.begin(), sizes_.end());
   }
 
   SweepTable take() && { return std::move(table_); }
@@ -296,6 +299,7 @@ class SweepReader {
     const SweepColumns& c = table_.columns;
     SweepRow run;
     run.size = whole(row, c.size, 1);
+    sizes_.insert(run.size);
     run.rate = table_number(cell(row, c.rate));
     if (!(run.rate > 1e-300 && run.rate < 1e300))
       refuse(row, c.rate, "a number above 1e-300 and below 1e300");
@@ -321,6 +325,7 @@ class SweepReader {
   std::vector<const TextRow*> rows_;
   SweepTable table_;
   std::map<std::tuple<long, double, long>, std::size_t> lines_;
+  std::set<long> sizes_;
 };
 
 }  // namespace detail
@@ -333,6 +338,11 @@ class SweepReader {
 inline SweepTable parse_sweep_table(std::string_view text, const std::string& path,
                                     const SweepColumns& columns = {}) {
   return detail::SweepReader(detail::TextRows(text, path), columns).take();
+}
+
+/// Judges a table, and does not pass one with a size that has no loss.
+inline JudgedSweep judge_sweep_table(const SweepTable& table) {
+  return judge_sweep(table.rows, table.columns.size, "rate", 0, table.empty);
 }
 
 /// The runs in a file, as parse_sweep_table() reads them.

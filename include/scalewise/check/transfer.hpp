@@ -32,6 +32,8 @@ struct SizeTransfer {
   bool interior = false;  // the optimum lies between rates that were tried, or next to them
   bool bracketed = true;  // the lowest loss does
   bool cliff = false;     // the rate above the lowest loss diverges
+  bool flat = false;      // all rates have one loss
+  bool empty = false;     // no run has a loss
   double low = 0;         // the lowest rate tried
   double best = 0;        // the rate of the lowest loss
   IntervalEstimate optimum = {};
@@ -304,6 +306,8 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
   size.loss = means.at(size.best);
   const auto above = means.upper_bound(size.best);
   size.cliff = above != means.end() && !std::isfinite(above->second);
+  size.flat = std::all_of(means.begin(), means.end(),
+                          [&](const auto& rate) { return rate.second == size.loss; });
   return size;
 }
 
