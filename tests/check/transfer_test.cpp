@@ -314,6 +314,15 @@ TEST_CASE("Too little to judge is inconclusive, and says which runs are needed")
                                "around 0.01"));
 }
 
+TEST_CASE("No rate is asked for where no fit transfers one") {
+  const auto huge = [](long n, double o, long) { return n == 32 && o == -2 ? 1e308 : bowl(o, 0); };
+  const Transfer found = analyse_transfer(runs_of({8, 16, 32}, -3, 1, 1, huge));
+  CHECK(found.sizes[0].interior);
+  CHECK(std::isnan(found.sizes[0].transferred));
+  for (const std::string& line : judge(found, "width", 1).not_judged)
+    CHECK_THAT(line, !ContainsSubstring("nan"));
+}
+
 TEST_CASE("Messages name what was tuned") {
   const auto reason = [](const LossOf& loss) {
     return judge(analyse_transfer(runs_of({16, 32}, -2, 2, 3, loss)), "depth", 0.01, "weight decay")

@@ -187,7 +187,7 @@ inline std::vector<std::string> not_judged(const Transfer& transfer, const Sweep
       continue;
     }
     if (size.seeds == 1) alone += (alone.empty() ? "" : ", ") + std::to_string(size.size);
-    if (!std::isnan(size.regret.value)) continue;
+    if (std::isnan(size.transferred) || !std::isnan(size.regret.value)) continue;
     const double rate = RateRun{.octave = size.transferred}.rate(words.centre);
     all.push_back(
         fmt::format("{}what the transferred {} costs: it lies beyond the {}s tried: try {:.3g}",
