@@ -135,6 +135,7 @@ TEST_CASE("Outputs of fixed size within layers are named, but for those that are
     for (const std::string layer : {"h.0.", "h.1."}) {
       rows.push_back({layer + "q.weight", linear, "oi", {n, n}});
       rows.push_back({layer + "k.weight", linear, "oi", {8, n}});
+      rows.push_back({layer + "gate.weight", linear, "oi", {1, n}});
     }
     rows.push_back({"head.weight", linear, "oi", {100, n}});
     return description(rows);

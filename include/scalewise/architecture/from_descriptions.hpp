@@ -190,7 +190,8 @@ class DescriptionReader : DescribedSizes {
     if (tensor.kind == other) return {vector_group(i, false, outputs.grows()), why_vector(i), true};
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) {
-      if (in_layers(tensor.name)) outputs_in_layers_.push_back(with_stars(tensor.name));
+      if (in_layers(tensor.name) && outputs.target > 1)  // else a gate
+        outputs_in_layers_.push_back(with_stars(tensor.name));
       return {Group::head, "inputs grow"};
     }
     if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
@@ -366,7 +367,8 @@ class DescriptionReader : DescribedSizes {
 ///           base is as wide as the target, layers of two stacks that grow differently, a side that grows with no named
 ///           size, kernels that grow, copies that grow otherwise than the experts, numbered experts that are not alike, an
 ///           embedding whose rows alone grow, a role for no tensor, a matrix's role for a gain or bias, that of a matrix of
-///           kind other whose inputs are not known, and a tied head that is given where the list has one of its own.
+///           kind other whose inputs are not known, a tied head that is given where the list has one of its own, and one
+///           whose features grow otherwise than the width.
 inline DescribedModel from_descriptions(const ModelDescription& target,
                                         const ModelDescription& base,
                                         const std::vector<architecture::RoleOverride>& roles = {},
