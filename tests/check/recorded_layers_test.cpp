@@ -87,11 +87,10 @@ TEST_CASE("What all runs of a size lack leaves the verdict open, and what one la
         std::vector<std::string>{"logits (value) at step 1 of size 512, as in other runs"});
   const Report all = without(family, false, [](const Quantity&, long step) { return step == 1; });
   CHECK(all.verdict == Verdict::inconclusive);
-  CHECK(all.missing ==
-        std::vector<std::string>{"attention.output (value) at step 1 of size 512, as in other runs",
-                                 "embedding (value) at step 1 of size 512, as in other runs",
-                                 "logits (value) at step 1 of size 512, as in other runs",
-                                 "11 more quantities, as in other runs"});
+  CHECK(all.missing == std::vector<std::string>{
+                           "attention.output (value) at step 1 of size 512, embedding (value) at "
+                           "step 1 of size 512, logits (value) at step 1 of size 512 and 11 "
+                           "more, as in other runs"});
   const Report run = without(family, true, value);
   CHECK(run.verdict == Verdict::pass);
   CHECK(run.missing.empty());
@@ -104,7 +103,7 @@ TEST_CASE("A size need not have records of a tensor that its model lacks") {
   Shape tied = shape_of(512);
   tied.tied_head = true;
   const auto head = [](const Quantity& quantity, long) { return quantity.name == "head"; };
-  CHECK(without(family, false, head).missing.size() == 3);
+  CHECK_FALSE(without(family, false, head).missing.empty());
   family.back().plan = make_plan("maximal-update", {.model = tied, .base = shape_of(64)});
   CHECK(without(family, false, head).missing.empty());
 }

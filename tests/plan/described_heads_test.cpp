@@ -143,7 +143,7 @@ TEST_CASE("Outputs of fixed size within layers are named, but for those that are
   const std::vector<std::string> notes = from_descriptions(model(64), model(16)).notes;
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], ContainsSubstring("h.*.k.weight: the numbers of an output") &&
-                           ContainsSubstring("--role 'h.*.k.weight=hidden'"));
+                           ContainsSubstring("--role PATTERN=hidden"));
   for (const GivenRole role : {GivenRole::hidden, GivenRole::output}) {
     CHECK(from_descriptions(model(64), model(16), {{"*.k.weight", role}}).notes.empty());
   }
@@ -237,7 +237,7 @@ TEST_CASE("Which side of a bare matrix is its inputs is no guess", "[described]"
   };
   const std::string asks =
       "tensor bare = other io: expected its kind, and which axes are inputs and outputs (hint: "
-      "where it is described, as in kinds={\"bare\": \"linear:oi\"})";
+      "where it is described, as in kinds={PATTERN: \"linear:oi\"})";
   CHECK(says(GivenRole::router, {8, 64}, {8, 16}) ==
         asks);  // (experts, width), as in transformers 5
   CHECK(says(GivenRole::output, {8, 64}, {8, 16}) == asks);

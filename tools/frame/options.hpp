@@ -66,7 +66,7 @@ class Option {
   Option& path() { return path_ = true, *this; }
   Option& reads() { return role_ = Role::reads, path(); }
 
-  /// The same of a value that ends so; another value is a word.
+  /// A value that ends so is the path of data, and another one is a word.
   Option& reads(std::string ending) {
     return role_ = Role::reads, ending_ = std::move(ending), *this;
   }

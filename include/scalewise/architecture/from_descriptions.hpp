@@ -154,9 +154,8 @@ class DescriptionReader : DescribedSizes {
     const std::string name = messages::printable(target_.tensors[i].name);
     throw InvalidInput("tensor " + name, "other " + target_.tensors[i].axes,
                        "its kind, and which axes are inputs and outputs",
-                       "where it is described, as in kinds={\"" +
-                           messages::printable(with_stars(target_.tensors[i].name)) +
-                           "\": \"linear:" + (role == expert ? "eoi" : "oi") + "\"}");
+                       "where it is described, as in kinds={PATTERN: \"linear:" +
+                           std::string(role == expert ? "eoi" : "oi") + "\"}");
   }
 
   Decision decide(std::size_t i, const SideSizes& inputs, const SideSizes& outputs) {
@@ -191,7 +190,7 @@ class DescriptionReader : DescribedSizes {
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) {
       if (in_layers(tensor.name) && outputs.target > 1)  // else a gate
-        outputs_in_layers_.push_back(with_stars(tensor.name));
+        outputs_in_layers_.push_back(messages::printable(with_stars(tensor.name)));
       return {Group::head, "inputs grow"};
     }
     if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
@@ -292,8 +291,7 @@ class DescriptionReader : DescribedSizes {
     if (names.empty()) return;
     model_.notes.push_back(up_to_three(names) +
                            ": the numbers of an output; where a norm reads it, or it is keys or "
-                           "values of attention, give --role '" +
-                           names.front() + "=hidden'");
+                           "values of attention, give --role PATTERN=hidden");
   }
 
   void require_as_many(std::size_t i) {

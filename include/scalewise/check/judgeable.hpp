@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/recorded_layers.hpp"
 #include "scalewise/check/records.hpp"
@@ -271,9 +272,10 @@ class JudgeableSearch {
 
   void uneven() {
     const UnevenRecords found = uneven_records(pooled_, family_);
-    for (std::string& line : first_lines(found.sizes, ", as in other runs")) miss(std::move(line));
-    for (std::string& line : first_lines(found.runs, ", not recorded"))
-      result_.left_out.push_back(std::move(line));
+    if (!found.sizes.empty())
+      miss(scalewise::detail::up_to_three(found.sizes) + ", as in other runs");
+    if (!found.runs.empty())
+      result_.left_out.push_back(scalewise::detail::up_to_three(found.runs) + ", not recorded");
   }
 
   /// A rate of zero, as at the first step of many schedules, says nothing.

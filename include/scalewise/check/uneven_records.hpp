@@ -22,19 +22,6 @@ struct UnevenRecords {
   std::vector<std::string> runs;   // that other runs of the size have
 };
 
-/// The first lines, and how many more there are, each with an ending.
-inline std::vector<std::string> first_lines(std::vector<std::string> lines,
-                                            const std::string& ending) {
-  constexpr std::size_t most = 3;
-  if (lines.size() > most) {
-    const std::size_t more = lines.size() - most;
-    lines.resize(most);
-    lines.push_back(fmt::format("{} more {}", more, more > 1 ? "quantities" : "quantity"));
-  }
-  for (std::string& line : lines) line += ending;
-  return lines;
-}
-
 /// Compares what runs have recorded. A tensor that only some models have need not be recorded of the others.
 /// Requires: pooled layers, as models may differ in depth.
 inline UnevenRecords uneven_records(const Records& records, const std::vector<Member>& family) {
