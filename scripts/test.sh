@@ -220,7 +220,7 @@ packages=$!
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG="-fsanitize-undefined-trap-on-error" -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 if [ -n "$leave_out" ]; then
-  users="scalewise_tools scalewise_examples scalewise_static_tests models_test policy_test allocation_test torch_agreement torch_tests unit_test"
+  users="scalewise_tools scalewise_examples models_test policy_test allocation_test torch_agreement torch_tests unit_test"
   users_tests="not unit_test_gtest core_test dialect_test io_test check_test propagation_test data_test nn_test"
   numbers="check_test propagation_test kernels_test golden"
   watched="core_test dialect_test io_test data_test nn_test tests/fuzz/all"

@@ -7,7 +7,7 @@
 
 #include "scalewise/policy/all.hpp"
 
-namespace {
+namespace static_concepts {
 
 using namespace scalewise;
 
@@ -196,4 +196,4 @@ constexpr bool sources_are_named() {
 }
 static_assert(sources_are_named());
 
-}  // namespace
+}  // namespace static_concepts

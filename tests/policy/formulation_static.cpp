@@ -6,9 +6,9 @@
 #include "scalewise/policy/all.hpp"
 #include "scalewise/policy/formulation.hpp"
 
-using namespace scalewise;
+namespace static_formulations {
 
-namespace {
+using namespace scalewise;
 
 // Tables 3, 8 and 9 of Tensor Programs V are one rule, under both optimizers.
 static_assert(equivalent(MaximalUpdateTable3{}, MaximalUpdateTable8{}, sgd));
@@ -76,4 +76,4 @@ static_assert(policy::shrink_per_step(decaying(DecayForm::coupled), adamw) == 3 
 static_assert(policy::shrink_per_step(decaying(DecayForm::independent), adamw) == Scaling(3));
 static_assert(!equivalent(decaying(DecayForm::coupled), decaying(DecayForm::independent), adamw));
 
-}  // namespace
+}  // namespace static_formulations

@@ -10,7 +10,7 @@
 #include "scalewise/architecture/values.hpp"
 #include "scalewise/policy/all.hpp"
 
-namespace {
+namespace static_scalings {
 
 using namespace scalewise;
 using namespace scalewise::symbols;
@@ -218,4 +218,4 @@ static_assert(leaves_base_alone(NuGpt{}, odd));
 static_assert(leaves_base_alone(NuGpt{.alignment = 0.6}, odd));
 static_assert(leaves_base_alone(NuGptFullAlign{}, odd));
 
-}  // namespace
+}  // namespace static_scalings
