@@ -8,3 +8,4 @@
 #include "scalewise/libtorch/describe.hpp"
 #include "scalewise/libtorch/module_recorder.hpp"
 #include "scalewise/libtorch/planned_module.hpp"
+#include "scalewise/libtorch/planned_optimizer.hpp"

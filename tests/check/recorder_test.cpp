@@ -34,6 +34,20 @@ TEST_CASE("A recorder measures sizes, and changes from step 0") {
   CHECK(all.at({Signal::update, "w"}).at(1).at(run) == Moments{4, 10, 2});
 }
 
+TEST_CASE("What is recorded several times in a step is compared in that order") {
+  Recorder recorder({64, 7});
+  const std::array<std::vector<double>, 2> before{{{1, 2}, {5}}}, after{{{4, 2}, {7}}};
+  for (const auto& data : before) recorder.record("h", data.data(), data.size(), 0);
+  for (const auto& data : after) recorder.record("h", data.data(), data.size(), 1);
+  const auto& all = recorder.records().all();
+  CHECK(all.at({Signal::change, "h"}).at(1).at({64, 7}) == Moments{5, 13, 3});
+  CHECK(all.at({Signal::value, "h"}).at(1).at({64, 7}) == Moments{13, 69, 3});
+  // In another order, or once more, there is nothing to compare with.
+  for (const std::size_t call : {1U, 0U, 0U})
+    recorder.record("h", after.at(call).data(), after.at(call).size(), 2);
+  CHECK_FALSE(all.at({Signal::change, "h"}).contains(2));
+}
+
 TEST_CASE("A change is that of every entry, however many there are") {
   const std::size_t count = 2500;
   std::vector<float> first, later;

@@ -4,6 +4,7 @@
 // Descriptions of modules: the same file as python/scalewise.py writes of the same model, and plans from them.
 
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -75,6 +76,18 @@ struct OwnValues : torch::nn::Module {
   torch::nn::Linear in{nullptr}, out{nullptr};
 };
 
+/// Layers whose parameters are members as well.
+struct Linears : torch::nn::Module {
+  explicit Linears(std::int64_t width)
+      : in(register_module("in", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, width, 3)))),
+        norm(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})))),
+        mix(register_module("mix", torch::nn::Linear(width, width))),
+        out(register_module("out", torch::nn::Linear(width, 5))) {}
+  torch::nn::Conv2d in;
+  torch::nn::LayerNorm norm;
+  torch::nn::Linear mix, out;
+};
+
 const std::vector<libtorch::GivenKind> kinds{{"experts", "linear:eoi"}};
 
 std::string refusal(const torch::nn::Module& module,
@@ -121,6 +134,40 @@ TEST_CASE("A module that cannot be described is refused, tensor by tensor") {
   CHECK_THAT(text, ContainsSubstring("\n  norm.weight: frozen: expected a tensor that is trained"));
   CHECK_THAT(text, ContainsSubstring("\n  embed.weight: frozen"));
   CHECK_THAT(text, ContainsSubstring("\n  head.weight: the module computes with another tensor"));
+}
+
+TEST_CASE("A layer that computes with another tensor than the registered one is refused") {
+  using namespace torch::nn;
+  const DescribedModel described =
+      from_descriptions(libtorch::describe(Linears(64)), libtorch::describe(Linears(16)));
+  const Plan plan = plan_of(described);
+  const auto refusals = [&](const std::function<void(Linears&)>& change) {
+    Linears model(64);
+    change(model);
+    return std::pair{refusal(model, {}), error_message<std::invalid_argument>([&] {
+                       static_cast<void>(libtorch::plan_module(model, plan));
+                     })};
+  };
+  CHECK(refusals([](Linears&) {}) == std::pair<std::string, std::string>("no error", "no error"));
+  const std::pair<const char*, std::function<void(Linears&)>> changes[] = {
+      {"in.weight",
+       [](Linears& m) {
+         m.in->weight = at::randn({64, 3, 3, 3});
+       }},
+      {"norm.weight", [](Linears& m) { m.norm->weight = at::ones({64}); }},
+      {"norm.bias", [](Linears& m) { m.norm->bias = at::ones({64}); }},
+      {"mix.bias", [](Linears& m) { m.mix->bias = at::ones({64}); }},
+      {"out.weight", [](Linears& m) {
+         m.out->weight = at::ones({5, 64});
+       }}};
+  for (const auto& [name, change] : changes) {
+    CAPTURE(name);
+    const auto [of_describe, of_plan] = refusals(change);
+    const auto says =
+        ContainsSubstring("\n  " + std::string(name) + ": the module computes with another tensor");
+    CHECK_THAT(of_describe, says);
+    CHECK_THAT(of_plan, says);
+  }
 }
 
 TEST_CASE("A module that two descriptions describe is filled and grouped by its plan") {

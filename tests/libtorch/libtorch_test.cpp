@@ -312,6 +312,44 @@ TEST_CASE("An optimizer that does not follow the plan is told by tensor") {
              ContainsSubstring("options = SGDOptions: expected AdamWOptions"));
   const Trained l2(torch_plan("standard", 32, 1, DecayForm::l2));
   CHECK_NOTHROW(libtorch::param_groups(l2.planned, torch::optim::AdamOptions(0.1)));
+  // Without decay both do the same.
+  const auto no_decay = torch::optim::AdamOptions(0.1);
+  torch::optim::Adam adam(libtorch::param_groups(t.planned, no_decay));
+  CHECK(refusal_of_optimizer(adam, t, no_decay) == "no error");
+  CHECK_THAT(error_message<std::invalid_argument>([&] {
+               static_cast<void>(libtorch::param_groups(
+                   t.planned, torch::optim::AdamOptions(0.1).weight_decay(0.1)));
+             }),
+             ContainsSubstring("options = AdamOptions: expected AdamWOptions"));
+  // LibTorch takes the options of one optimizer for those of another.
+  torch::optim::Adam other(libtorch::param_groups(t.planned, settings()));
+  CHECK(refusal_of_optimizer(other, t, settings()) ==
+        "optimizer = Adam: expected AdamW (hint: groups with options of another optimizer train "
+        "otherwise than either)");
+  torch::optim::RMSprop third(libtorch::param_groups(t.planned, settings()));
+  CHECK_THAT(refusal_of_optimizer(third, t, settings()),
+             ContainsSubstring("optimizer = RMSprop: expected AdamW"));
+  struct Own : torch::optim::AdamW {  // may do anything
+    using AdamW::AdamW;
+  };
+  Own own(libtorch::param_groups(t.planned, settings()));
+  CHECK(refusal_of_optimizer(own, t, settings()) == "no error");
+  // Groups of one's own, whose tensors have several rates.
+  torch::optim::AdamW mixed(t.planned.parameters, settings());
+  CHECK_THAT(
+      error_message<std::invalid_argument>([&] { libtorch::set_lr(mixed, t.planned, 0.03); }),
+      ContainsSubstring("optimizer (group 0 has parameters with different rates)"));
+  CHECK(mixed.param_groups().front().options().get_lr() == 0.01);
+  // A checkpoint of another width resizes the parameters in place.
+  Trained resized(plan);
+  torch::optim::AdamW late(libtorch::param_groups(resized.planned, settings()));
+  resized.planned.parameters.front().set_data(at::ones({vocab, 16}));
+  const std::string name = resized.planned.tensor(0).name;
+  CHECK_THAT(refusal_of_optimizer(late, resized, settings()),
+             ContainsSubstring(name + ": 496 numbers: expected 992, as it was planned"));
+  CHECK_THAT(
+      error_message<std::invalid_argument>([&] { libtorch::initialize(resized.planned, 1, 0.3); }),
+      ContainsSubstring(name + ": 496 numbers: expected 992"));
   const Trained plain(torch_plan("maximal-update", 32, 1, DecayForm::coupled, sgd));
   torch::optim::SGD descent(libtorch::param_groups(plain.planned, torch::optim::SGDOptions(0.1)),
                             torch::optim::SGDOptions(0.1));
@@ -356,6 +394,27 @@ TEST_CASE(
   message("layer.{}.key layer.{}.value layer.{}.query");
 }
 
+TEST_CASE("An evaluation between steps is not recorded") {
+  const Plan plan = torch_plan("maximal-update", 32);
+  const auto records_of = [&](bool evaluates) {
+    Trained t(plan);
+    torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, settings()));
+    libtorch::ModuleRecorder recorder(t.planned, {32, 0});
+    t.model->recorder = &recorder;
+    for (int step = 0; step < 2; ++step) {
+      if (evaluates) {
+        const torch::NoGradGuard no_grad;
+        static_cast<void>(t.model->forward(ids("other" + std::to_string(step))));
+      }
+      optimizer.zero_grad();
+      loss_of(t.model, ids("inputs"), ids("targets")).backward();
+      recorder.step(optimizer);
+    }
+    return recorder.records().all();
+  };
+  CHECK((records_of(true) == records_of(false)));
+}
+
 TEST_CASE("What cannot be found out about query, key and value is listed") {
   const Plan plan = torch_plan("maximal-update", 32);
   const auto unchecked = [&](const Plan& of, const std::function<void(Trained&)>& change) {
@@ -382,6 +441,29 @@ TEST_CASE("What cannot be found out about query, key and value is listed") {
   CHECK(zero[0] == "layer.1.query, key, value: their gradients are zero");
 
   Trained t(plan);
+  // Tokens first, as in torch::nn::MultiheadAttention: the first token of each sequence hears from itself alone.
+  const auto heads = [](const at::Tensor& part) {
+    return part.view({sequences, tokens, 4, 8}).transpose(1, 2);
+  };
+  const at::Tensor& weight =
+      t.model->transformer->h->ptr<torch_gpt::BlockImpl>(0)->attn->c_attn->weight;
+  const auto parts = at::randn({sequences, tokens, 32}).matmul(weight.t()).chunk(3, -1);
+  const at::Tensor scores = heads(parts[0]).matmul(heads(parts[1]).transpose(-2, -1));
+  const at::Tensor later = at::ones({tokens, tokens}, at::kBool).triu(1);
+  const at::Tensor output = scores.masked_fill(later, -INFINITY)
+                                .softmax(-1)
+                                .matmul(heads(parts[2]))
+                                .transpose(1, 2)
+                                .reshape({sequences, tokens, 32});
+  libtorch::ModuleRecorder batch_first(t.planned, {32, 0}), tokens_first(t.planned, {32, 0});
+  batch_first.activation("layer.0.attention.output", output);
+  CHECK(batch_first.unchecked().empty());
+  tokens_first.activation("layer.0.attention.output", output.transpose(0, 1));
+  REQUIRE(tokens_first.unchecked().size() == 1);
+  CHECK(tokens_first.unchecked()[0] ==
+        "layer.0.query, key, value: the query has no gradient at the last token: is the output "
+        "(batch, tokens, width)?");
+
   libtorch::ModuleRecorder recorder(t.planned, {32, 0});
   recorder.activation("layer.0.attention.output", at::ones({6, 32}).requires_grad_());
   CHECK(recorder.unchecked().at(0) ==

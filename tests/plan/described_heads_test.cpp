@@ -221,7 +221,42 @@ TEST_CASE("Layers that are one, shared, may be more", "[described]") {
     rows.push_back({"head.weight", linear, "oi", {10, n}});
     return description(rows);
   };
-  CHECK(test::described::refusal(model(64, 4), model(16, 2)) == "no error");
+  const DescribedModel roles = from_descriptions(model(64, 4), model(16, 2));
+  CHECK(roles.shape.depth == 4);
+  const Plan plan = planned(roles, "maximal-update");
+  REQUIRE(plan.entries.size() == 2);  // one matrix, trained once
+  CHECK(plan.entries[0].name == "h.0.weight");
+  CHECK(plan.entries[0].group == Group::hidden);
+}
+
+TEST_CASE("The ends of an MLP that is a Sequential are no layers, however deep it is",
+          "[described]") {
+  const auto model = [](long n, long hidden) {
+    std::vector<Given> rows;
+    for (long layer = 0; layer < hidden + 2; ++layer) {
+      const long in = layer == 0 ? 8 : n, out = layer == hidden + 1 ? 3 : n;
+      rows.push_back({std::to_string(layer) + ".weight", linear, "oi", {out, in}});
+      rows.push_back({std::to_string(layer) + ".bias", bias, "o", {out}});
+    }
+    return description(rows);
+  };
+  for (const long hidden : {1, 2, 4}) {
+    CAPTURE(hidden);
+    const DescribedModel roles = from_descriptions(model(64, hidden), model(16, 2));
+    CHECK(roles.shape.depth == (hidden == 2 ? 1 : hidden));  // a list as long as the base's is none
+    const std::string last = std::to_string(hidden + 1);
+    const auto rows = [&](const char* rule) { return planned(roles, rule); };
+    // The page of maximal-update; and a rule whose rates of layers alone know the depth.
+    const Plan mup = rows("maximal-update");
+    CHECK(entry(mup, "0.weight").epsilon.value == 0.25);
+    CHECK(entry(mup, "1.weight").learning_rate.value == 0.25);
+    CHECK(entry(mup, last + ".weight").multiplier.value == 0.25);
+    CHECK(entry(mup, last + ".bias").epsilon.value == 1);
+    const Plan deep = rows("depth-mup");
+    CHECK(entry(deep, "0.weight").learning_rate.value == 1);
+    CHECK(entry(deep, last + ".weight").learning_rate.value == 1);
+    CHECK(roles.notes.empty());
+  }
 }
 
 TEST_CASE("Which side of a bare matrix is its inputs is no guess", "[described]") {

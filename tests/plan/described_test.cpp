@@ -185,6 +185,39 @@ TEST_CASE("Fold takes the multipliers of listed tensors and names what stays", "
   CHECK(folded.left.size() == 2);
 }
 
+TEST_CASE("Fold takes a constant of the logits into the head of a list", "[described]") {
+  const auto with_heads = [](std::vector<Given> heads) {
+    return [heads = std::move(heads)](long n) {
+      std::vector<Given> rows{{"embed.weight", embedding, "io", {100, n}},
+                              {"mix.weight", linear, "oi", {n, n}}};
+      for (Given head : heads) {
+        head.sizes[1] = n;
+        rows.push_back(head);
+      }
+      return description(rows);
+    };
+  };
+  const auto folded = [](const auto& model) {
+    const DescribedModel roles = from_descriptions(model(64), model(16));
+    return fold(make_plan("maximal-update", {.model = roles.shape,
+                                             .base = roles.base,
+                                             .constants = {{"logits", 2.0}},
+                                             .extras = roles.tensors}));
+  };
+  const Given head{"head.weight", linear, "oi", {100, 0}};
+  const RewrittenPlan one = folded(with_heads({head}));
+  CHECK(one.left.empty());
+  CHECK(one.plan.model.logit_multiplier.value == 1);
+  CHECK(entry(one.plan, "head.weight").init_variance.value == 4.0 / 16);  // (2 · 1/4)² · 1
+  const RewrittenPlan two = folded(with_heads({head, {"value.weight", linear, "oi", {1, 0}}}));
+  CHECK(two.left == std::vector<std::string>{
+                        "logit_multiplier: the list does not say which head makes logits"});
+  CHECK(two.plan.model.logit_multiplier.value == 2);
+  const RewrittenPlan tied =
+      folded(with_heads({{"head.weight", linear, "oi", {100, 0}, "embed.weight"}}));
+  CHECK(tied.left == std::vector<std::string>{"logit_multiplier: the head is tied"});
+}
+
 TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   CHECK_THAT(
       refusal(mlp(128), mlp(128)),

@@ -335,6 +335,7 @@ class DescriptionReader : DescribedSizes {
       const DescribedTensor* other =
           tensors_.find(name.before + std::to_string(layer) + name.after);
       if (other == nullptr || other->sizes != first->sizes || other->axes != first->axes ||
+          other->tied_to.empty() != first->tied_to.empty() ||
           roles_.of(other->name) != roles_.of(extra.name)) {
         return false;
       }

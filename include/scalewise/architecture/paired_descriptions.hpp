@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/architecture/description.hpp"
@@ -26,6 +27,7 @@ class PairedDescriptions {
       : target_(target), tensors_(target), roles_(roles), base_(base), base_model_(base) {
     find_layers(depth);
     pair_tensors();
+    find_ends(depth);
     target_lists_ = lists_of_experts(target_, tensors_);
     base_lists_ = lists_of_experts(base_, base_model_);
   }
@@ -36,7 +38,8 @@ class PairedDescriptions {
   }
 
   bool in_layers(const std::string& name) const {
-    return layers_.contains(split_number(name).before);
+    const NumberedName numbered = split_number(name);
+    return layers_.contains(numbered.before) && !ends_.contains({numbered.before, numbered.number});
   }
 
   SideSizes side(std::size_t i, char letter) const {
@@ -203,6 +206,37 @@ class PairedDescriptions {
                        "what it is in the base, " + text(twin));
   }
 
+  /// The first and the last matrix of an MLP may be numbered with its layers, but read or make no features.
+  void find_ends(const SideSizes& given) {
+    std::map<Place, std::set<char>> growing;  // letters of axes
+    std::map<Place, Place> in_base;
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const DescribedTensor& tensor = target_.tensors[i];
+      if (!in_layers(tensor.name) || !tensor.tied_to.empty()) continue;
+      std::set<char>& letters = growing[place_of(tensor)];
+      in_base.emplace(place_of(tensor), place_of(*twins_[i]));
+      for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
+        if (tensor.sizes[axis] != twins_[i]->sizes[axis]) letters.insert(tensor.axes[axis]);
+      }
+    }
+    std::set<std::string> lists;  // with some that do both
+    const auto does_both = [](const std::set<char>& letters) {
+      return letters.contains('i') && letters.contains('o');
+    };
+    for (const auto& [place, letters] : growing) {
+      if (does_both(letters)) lists.insert(place.first);
+    }
+    std::set<Place> of_base;
+    for (const auto& [place, letters] : growing) {
+      if (does_both(letters) || !lists.contains(place.first)) continue;
+      ends_.insert(place);
+      of_base.insert(in_base.at(place));
+    }
+    if (given.target > 0 && given.base > 0) return;
+    depth_.target -= static_cast<long>(ends_.size());
+    depth_.base -= static_cast<long>(of_base.size());
+  }
+
   // ---- numbered experts -----------------------------------------------------------------------
 
   using Lists =
@@ -248,8 +282,16 @@ class PairedDescriptions {
     return lists;
   }
 
+  using Place = std::pair<std::string, long>;  // what stands before the number of a layer, and it
+
+  static Place place_of(const DescribedTensor& tensor) {
+    const NumberedName numbered = split_number(tensor.name);
+    return {numbered.before, numbered.number};
+  }
+
   const ModelDescription& base_;
   NumberedTensors base_model_;
+  std::set<Place> ends_;  // numbered like layers, without being one
   Lists target_lists_, base_lists_;
 };
 

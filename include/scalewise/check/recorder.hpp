@@ -29,15 +29,19 @@ class Recorder {
     records_.set_plan(run, plan::plan_fingerprint(plan));
   }
 
-  /// An activation: its size, and from the second step on how far it is from step 0.
+  /// An activation: its size, and from the second step on how far it is from step 0. What has one name several
+  /// times in a step, as where layers share a module, comes in the same order in each.
   template <class Scalar>
   void record(const std::string& name, const Scalar* data, std::size_t count, long step) {
-    std::vector<float>& first = first_[name];
-    if (step == 0 || first.size() != count) {  // nothing to compare with
-      add(Signal::value, name, data, count, step);
-      if (step == 0) first.insert(first.end(), data, data + count);
-      return;
+    Activation& seen = activations_[name];
+    if (step != seen.step) seen.calls = 0;
+    seen.step = step;
+    const std::size_t call = seen.calls++;
+    if (step == 0) seen.first.emplace_back(data, data + count);
+    if (step == 0 || call >= seen.first.size() || seen.first[call].size() != count) {
+      return add(Signal::value, name, data, count, step);  // nothing to compare with
     }
+    const std::vector<float>& first = seen.first[call];
     MomentsInPieces values;
     Moments change;
     std::array<float, 1024> piece;  // stays in the first cache, as does its part of the data
@@ -90,9 +94,15 @@ class Recorder {
     record_moments(signal, name, moments, step);
   }
 
+  struct Activation {
+    std::vector<std::vector<float>> first;  // of step 0, one for each time that it was recorded
+    long step = 0;
+    std::size_t calls = 0;  // in this step
+  };
+
   Run run_;
   Records records_;
-  std::map<std::string, std::vector<float>> first_;
+  std::map<std::string, Activation> activations_;
 };
 
 }  // namespace scalewise::check

@@ -106,6 +106,10 @@ inline AttentionLayout attention_layout(const PlannedModule& planned, const std:
   const AttentionPart &query = parts["query"], &key = parts["key"], &value = parts["value"];
   const double most = (std::max)({query.size(), key.size(), value.size()});
   if (!(most > 0)) return skip("their gradients are zero");
+  if (query.last.abs().max().item<double>() <= 1e-6 * most) {
+    return skip(
+        "the query has no gradient at the last token: is the output (batch, tokens, width)?");
+  }
   const auto blame = [&](const AttentionPart& part, const std::string& text) {
     found.problems.push_back(part.tensor + ": its rows of " + part.entry + " " + text);
   };

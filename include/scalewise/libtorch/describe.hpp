@@ -20,6 +20,7 @@
 
 #include "scalewise/architecture/description.hpp"
 #include "scalewise/architecture/numbered_tensors.hpp"
+#include "scalewise/libtorch/registered.hpp"
 #include "scalewise/messages/problems.hpp"
 
 namespace scalewise::libtorch {
@@ -64,16 +65,6 @@ inline std::string kind_of(const torch::nn::Module& module, std::string_view nam
   return "other:" + std::string(axes > 1 ? axes - 1 : 0, 'i') + (axes > 0 ? "o" : "");
 }
 
-/// Whether a linear layer or an embedding multiplies by another tensor than the one that optimizers see, as
-/// after `head->weight = embedding->weight`.
-inline bool is_stale(const torch::nn::Module& module, std::string_view name,
-                     const at::Tensor& registered) {
-  const auto* linear = dynamic_cast<const torch::nn::LinearImpl*>(&module);
-  const auto* embedding = dynamic_cast<const torch::nn::EmbeddingImpl*>(&module);
-  if (name != "weight" || (linear == nullptr && embedding == nullptr)) return false;
-  return !(linear != nullptr ? linear->weight : embedding->weight).is_same(registered);
-}
-
 /// Describes a module, one parameter after the other.
 class Describer {
  public:
@@ -112,12 +103,7 @@ class Describer {
                       "it is frozen; the kind fixed leaves out what is never trained)");
     }
     if (fixed) return;
-    if (is_stale(module, own, parameter)) {
-      problem(name,
-              "the module computes with another tensor than the registered one, which would not be "
-              "trained (hint: "
-              "assigning to a member ties nothing)");
-    }
+    if (is_stale(module, own, parameter)) problems_.push_back(stale_problem(name));
     const std::size_t colon = (std::min)(text.find(':'), text.size());
     DescribedTensor tensor{
         name, TensorKind::other, text.substr((std::min)(colon + 1, text.size())), {}};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <torch/optim/optimizer.h>
+
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -14,8 +16,8 @@
 namespace scalewise::libtorch {
 
 /// Records a training run for the coordinate check: forward passes give it activations, and step() takes
-/// the optimizer's step. Train on the same batch in every step. Of the passes between two steps the first
-/// counts; it ends with the logits.
+/// the optimizer's step. Train on the same batch in every step. Of the passes between two steps the first that
+/// keeps gradients counts; it ends with the logits.
 /// Units:    the size of a run is the width, or what the check compares
 class ModuleRecorder {
  public:
@@ -32,7 +34,7 @@ class ModuleRecorder {
   /// Throws:   std::invalid_argument, before the first step, where the attention uses query, key and value
   ///           otherwise than the plan says.
   void activation(const std::string& name, const at::Tensor& value) {
-    if (done_) return;
+    if (done_ || !torch::GradMode::is_enabled()) return;  // an evaluation
     if (step_ == 0 && name.ends_with("attention.output")) check_layout(name, value);
     const at::Tensor values = flat(value);
     recorder_.record(name, values.data_ptr<double>(), static_cast<std::size_t>(values.numel()),

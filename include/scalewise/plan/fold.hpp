@@ -35,6 +35,7 @@ class PlanFold {
     }
     if (plan.shape.blocks == Blocks::listed) {
       for (Entry& entry : plan.entries) fold_tensor(entry);
+      logits_of_list();
       leave_model();
       return std::move(result_);
     }
@@ -50,12 +51,28 @@ class PlanFold {
  private:
   static Number<Kind::multiplier> one() { return {1, 1}; }
 
+  /// The logits' multiplier into the head, where a list has one.
+  void logits_of_list() {
+    Number<Kind::multiplier>& logits = result_.plan.model.logit_multiplier;
+    if (is_one(logits)) return;
+    std::vector<Entry*> heads;
+    for (Entry& entry : result_.plan.entries) {
+      if (entry.group == Group::head && entry.layer < 0) heads.push_back(&entry);
+    }
+    if (heads.size() != 1) {
+      return leave(heads.empty()
+                       ? "logit_multiplier: the head is tied"
+                       : "logit_multiplier: the list does not say which head makes logits");
+    }
+    into(*heads.front(), {logits});
+    logits = one();
+  }
+
   /// A list does not say which matrix ends a branch, or makes the queries.
   void leave_model() {
     const Model& model = result_.plan.model;
     if (architecture::has_heads(result_.plan.shape))
       leave("attention_scale: the list does not say which matrix makes queries");
-    if (!is_one(model.logit_multiplier)) leave("logit_multiplier: the head is tied");
     for (const Residual& residual : model.residuals) {
       if (is_one(residual.branch)) continue;
       return leave("residual_branch: the list does not say which matrix ends a branch");
