@@ -33,7 +33,7 @@ class Recorder {
   /// times in a step, as where layers share a module, comes in the same order in each.
   template <class Scalar>
   void record(const std::string& name, const Scalar* data, std::size_t count, long step) {
-    Activation& seen = activations_[name];
+    FirstValues& seen = activations_[name];
     if (step != seen.step) seen.calls = 0;
     seen.step = step;
     const std::size_t call = seen.calls++;
@@ -94,7 +94,7 @@ class Recorder {
     record_moments(signal, name, moments, step);
   }
 
-  struct Activation {
+  struct FirstValues {
     std::vector<std::vector<float>> first;  // of step 0, one for each time that it was recorded
     long step = 0;
     std::size_t calls = 0;  // in this step
@@ -102,7 +102,7 @@ class Recorder {
 
   Run run_;
   Records records_;
-  std::map<std::string, Activation> activations_;
+  std::map<std::string, FirstValues> activations_;
 };
 
 }  // namespace scalewise::check

@@ -106,7 +106,7 @@ inline AttentionLayout attention_layout(const PlannedModule& planned, const std:
   const AttentionPart &query = parts["query"], &key = parts["key"], &value = parts["value"];
   const double most = (std::max)({query.size(), key.size(), value.size()});
   if (!(most > 0)) return skip("their gradients are zero");
-  if (query.last.abs().max().item<double>() <= 1e-6 * most) {
+  if ((query.last.abs().max)().item<double>() <= 1e-6 * most) {
     return skip(
         "the query has no gradient at the last token: is the output (batch, tokens, width)?");
   }
