@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/he.hpp"
 
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -22,7 +21,3 @@ static_assert(He{}.model().attention_scale == Multiplier(1 / sqrt(C)));
 static_assert(He{}.model().logit_multiplier == Multiplier(1));
 static_assert(He{}.model().tied_logit_multiplier.scaling.exponent_of(symbols::d_model) ==
               Exponent(-1, 2));
-
-TEST_CASE("He numbers") {
-  check_variance(make_plan(He{}, {.model = decoder()}), "layer.2.mlp_down", 2 / 200.0);
-}

@@ -3,9 +3,6 @@
 
 #include "scalewise/policy/layer_scale.hpp"
 
-#include <map>
-
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -51,14 +48,3 @@ static_assert(LayerScale{}.model().residual_skip == Multiplier(1));
 static_assert(LayerScale{}.model().residual_branch == Multiplier(1));
 
 }  // namespace
-
-TEST_CASE("LayerScale numbers") {
-  for (const auto& [layers, gain] : std::map<long, double>{
-           {1, 0.1}, {18, 0.1}, {19, 1e-5}, {24, 1e-5}, {25, 1e-6}, {40, 1e-6}}) {
-    Shape shape = decoder();
-    shape.depth = layers;
-    const Plan plan = make_plan(LayerScale{}, {.model = shape});
-    check_gains(plan, 2 * static_cast<std::size_t>(layers), gain, 96);
-    check_variance(plan, "layer.0.query", 0.0004);
-  }
-}

@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/ngpt_complete_p.hpp"
 
-#include "support/catch.hpp"
 #include "support/normalized_rows.hpp"
 
 using namespace scalewise;
@@ -28,8 +27,3 @@ static_assert(has_column(NGptCompleteP{.depth_exponent = 0},
                          {1, 1 / sqrt(m_N), 1 / (m_N * m_L), 1 / m_N, 0.05, 0.03, 1}));
 static_assert(unit_model(NGptCompleteP{}.model()));
 static_assert(!policy::states(NGptCompleteP{}, sgd));
-
-TEST_CASE("nGPT with CompleteP numbers") {
-  check_column(make_plan(NGptCompleteP{}, {.model = decoder(), .base = decoder_base()}),
-               {1 / std::sqrt(3.0), 1 / 3.0, 1 / 3.0, 1}, 0.05 / 2.5, 0.03, 1);
-}

@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/ngpt_depth_mup.hpp"
 
-#include "support/catch.hpp"
 #include "support/normalized_rows.hpp"
 
 using namespace scalewise;
@@ -17,10 +16,3 @@ static_assert(has_column(NGptDepthMup{.input_rate = 2, .output_rate = 0.5},
                           0.03, 1}));
 static_assert(unit_model(NGptDepthMup{}.model()));
 static_assert(!policy::states(NGptDepthMup{}, sgd));
-
-TEST_CASE("nGPT with Depth-muP numbers") {
-  const double width = 3;
-  const double root = std::sqrt(2.5);  // of the ratio of depths
-  check_column(make_plan(NGptDepthMup{}, {.model = decoder(), .base = decoder_base()}),
-               {1 / std::sqrt(width), 1 / (width * root), 1 / width, 1}, 0.05 / root, 0.03, 1);
-}

@@ -26,7 +26,3 @@ TEST_CASE("A normalized model has the SiLU of the text unless it is given anothe
   CHECK(Rule("nu-gpt").text.rotary == true);
   CHECK_FALSE(Rule("standard").text.rotary.has_value());
 }
-
-TEST_CASE("nGPT numbers") {
-  check_column(make_plan(NGpt{}, {.model = decoder()}), {1, 1, 1, 1}, 0.05, 1 / std::sqrt(96.0), 1);
-}

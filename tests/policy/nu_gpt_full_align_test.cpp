@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/nu_gpt_full_align.hpp"
 
-#include "support/catch.hpp"
 #include "support/normalized_rows.hpp"
 
 using namespace scalewise;
@@ -18,10 +17,3 @@ static_assert(has_column(NuGptFullAlign{.input_rate = 2, .output_rate = 0.5},
                           sqrt(m_N)}));
 static_assert(unit_model(NuGptFullAlign{}.model()));
 static_assert(!policy::states(NuGptFullAlign{}, sgd));
-
-TEST_CASE("nuGPT numbers under full alignment") {
-  const double root = std::sqrt(3.0);              // of the ratio of widths
-  const double horizon = std::pow(8.0, -1.0 / 3);  // 1/2
-  check_column(make_plan(NuGptFullAlign{}, {.model = decoder(), .base = decoder_base()}),
-               {horizon / root, horizon / 3, horizon / 3, horizon}, 0.05 / 2.5, 0.03, root);
-}

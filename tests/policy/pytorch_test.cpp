@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/pytorch.hpp"
 
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -19,13 +18,3 @@ static_assert(drawn<PyTorch>(tables, 1));
 static_assert(starts_at<PyTorch>(norm_gains, 1));
 static_assert(starts_at<PyTorch>(norm_biases, 0));
 static_assert(plain_model(PyTorch{}.model(), 1));
-
-TEST_CASE("PyTorch numbers") {
-  const Plan plan = make_plan(PyTorch{}, {.model = decoder(), .optimizer = sgd});
-  const double limit = 1 / std::sqrt(96.0);
-  check_variance(plan, "layer.2.mlp_up", limit * limit / 3);
-  check_variance(plan, "layer.2.mlp_up_bias", limit * limit / 3);
-  check_variance(plan, "layer.2.mlp_down_bias", 1 / (3 * 200.0));
-  check_variance(plan, "layer.2.attention_output", 1 / (3 * 144.0));
-  check_variance(plan, "token_embedding", 1);
-}

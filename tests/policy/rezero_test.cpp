@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/rezero.hpp"
 
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -17,9 +16,3 @@ static_assert(drawn<ReZero>({Group::mlp_down}, 2 / fi_plus_fo, Distribution::uni
 static_assert(ReZero{}.adapt(Shape{}).residual_gain == ResidualGain::scalar);
 static_assert(ReZero{}.model().residual_branch == Multiplier(1));
 static_assert(ReZero{}.model().residual_skip == Multiplier(1));
-
-TEST_CASE("ReZero numbers") {
-  const Plan plan = make_plan(ReZero{}, {.model = decoder()});
-  check_gains(plan, 10, 0, 1);
-  check_variance(plan, "layer.0.mlp_up", 2.0 / (96 + 200));
-}

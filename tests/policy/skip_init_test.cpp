@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/skip_init.hpp"
 
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -17,9 +16,3 @@ static_assert(drawn<SkipInit>({Group::mlp_down}, 2 / fi));
 static_assert(SkipInit{}.adapt(Shape{}).residual_gain == ResidualGain::scalar);
 static_assert(SkipInit{}.model().residual_branch == Multiplier(1));
 static_assert(SkipInit{}.model().residual_skip == Multiplier(1));
-
-TEST_CASE("SkipInit numbers") {
-  const Plan plan = make_plan(SkipInit{}, {.model = decoder(), .optimizer = sgd});
-  check_gains(plan, 10, 0, 1);
-  check_variance(plan, "layer.0.mlp_down", 2.0 / 200);
-}

@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/standard.hpp"
 
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -21,11 +20,3 @@ static_assert(starts_at<Standard>(norm_biases, 0));
 static_assert(starts_at<Standard>(linear_biases, 0));
 static_assert(plain_model(Standard{}.model(), 1 / sqrt(n)));
 static_assert(!Standard{}.row(Group::query).init_variance.scaling.needs_base());
-
-TEST_CASE("standard numbers") {
-  Shape shape = decoder();
-  check_variance(make_plan(Standard{}, {.model = shape}), "layer.2.attention_output", 1 / 144.0);
-  shape.tied_head = true;
-  CHECK(near(make_plan(Standard{}, {.model = shape}).model.logit_multiplier.value,
-             1 / std::sqrt(96.0)));
-}

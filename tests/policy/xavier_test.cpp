@@ -3,7 +3,6 @@
 
 #include "scalewise/policy/xavier.hpp"
 
-#include "support/catch.hpp"
 #include "support/table_rows.hpp"
 
 using namespace scalewise;
@@ -21,11 +20,3 @@ static_assert(starts_at<Xavier>(norm_gains, 1));
 static_assert(starts_at<Xavier>(norm_biases, 0));
 static_assert(starts_at<Xavier>(linear_biases, 0));
 static_assert(plain_model(Xavier{}.model(), 1));
-
-TEST_CASE("Xavier numbers") {
-  const Plan plan = make_plan(Xavier{}, {.model = decoder()});
-  check_variance(plan, "layer.2.key", 2.0 / (96 + 48));
-  check(plan, "token_embedding", {.variance = 1 / 96.0, .multiplier = std::sqrt(96.0)});
-  CHECK(near(plan.model.embedding_multiplier.value, std::sqrt(96.0)));
-  CHECK(plan.model.logit_multiplier.value == 1);
-}

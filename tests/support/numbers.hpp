@@ -1,17 +1,14 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Shapes, and the comparison of a plan with numbers, for the tests that compute these anew.
+// Shapes, and the comparison of two numbers, for the tests that compute those of a plan anew.
 
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include "scalewise/scalewise.hpp"
-#include "support/catch.hpp"
 
 namespace scalewise::test {
 
@@ -55,45 +52,6 @@ inline Shape vision() {
           .context = 17,
           .patch_dim = 48,
           .classes = 10};
-}
-
-inline Shape encoder_decoder() {
-  return {.d_model = 64, .depth = 4, .encoder_depth = 6, .heads = 4, .context = 20, .vocab = 97};
-}
-
-/// Everything that a tensor gets, with decay in the coupled form.
-struct Numbers {
-  double variance = 0;
-  double multiplier = 1;
-  double rate = 1;
-  double decay = 1;
-  double epsilon = 1;
-};
-
-inline void check(const Plan& plan, const std::string& name, const Numbers& expected) {
-  const Entry& entry = plan.at(name);
-  INFO(plan.rule << ", " << name);
-  CHECK(near(entry.init_variance.value, expected.variance));
-  CHECK(near(entry.multiplier.value, expected.multiplier));
-  CHECK(near(entry.learning_rate.value, expected.rate));
-  CHECK(near(entry.weight_decay.value, expected.decay));
-  CHECK(near(entry.epsilon.value, expected.epsilon));
-}
-
-/// Of a rule that scales the initialization alone.
-inline void check_variance(const Plan& plan, const std::string& name, double variance) {
-  check(plan, name, {.variance = variance});
-}
-
-/// The gains of the branches: how many, where they start, and entries of each.
-inline void check_gains(const Plan& plan, std::size_t count, double start, long entries) {
-  const auto gains = plan.of(Group::residual_gain);
-  REQUIRE(gains.size() == count);
-  for (const Entry* entry : gains) {
-    CHECK(entry->init_mean.value == start);
-    CHECK(entry->init_variance.value == 0);
-    CHECK(entry->rows * entry->columns == entries);
-  }
 }
 
 }  // namespace scalewise::test
