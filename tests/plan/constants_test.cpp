@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Constants that were tuned on the base: what they do, and which are refused. policy/constants_tables_test.cpp has the tables of
+// Constants that were tuned on the base: what they do, and which are refused. policy/constants_tables_test.cpp has
 // all rules, and tests/models/fold_test.cpp trains with them.
 
 #include "scalewise/plan/constants.hpp"
