@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// Fans of the tensors that no table's numbers depend on.
+// What the table of tensors in docs/shape.md does not say, which tests/docs/shape_tables.py compares with plans: blocks, the
+// letters of fans, and experts.
 
 #include "scalewise/architecture/tensor.hpp"
 
@@ -28,28 +29,6 @@ Tensor find(const Shape& shape, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("A patch bias has the fans of its matrix") {
-  Shape shape = tokens();
-  shape.input = Input::patch;
-  shape.patch_dim = 10;
-  shape.classes = 5;
-  const Tensor bias = find(shape, "patch_bias");
-  CHECK(to_text(bias.fan_in) == "n_patch");
-  CHECK(to_text(bias.fan_out) == "n");
-  CHECK(bias.rows == 24);
-  CHECK(bias.columns == 1);
-}
-
-TEST_CASE("A relative position table maps a one-hot distance to a number per head") {
-  Shape shape = tokens();
-  shape.relative_buckets = 4;
-  const Tensor table = find(shape, "layer.0.relative_position");
-  CHECK(to_text(table.fan_in) == "1");
-  CHECK(to_text(table.fan_out) == "H");
-  CHECK(table.rows == 4);
-  CHECK(table.columns == 6);
-}
-
 TEST_CASE("A tensor says which block of its layer it belongs to") {
   Shape shape = tokens();
   shape.encoder_depth = 1;
@@ -70,73 +49,6 @@ TEST_CASE("A tensor says which block of its layer it belongs to") {
   for (const char* name : {"token_embedding", "decoder.final_norm_gain", "head"}) {
     CHECK(block(name) == BlockKind::none);
   }
-}
-
-TEST_CASE("Matrices of the MLP go from the width to the hidden one and back") {
-  Shape shape = tokens();
-  shape.gated_mlp = true;
-  shape.d_ff = 31;
-  for (const std::string name : {"mlp_up", "mlp_gate", "mlp_down"}) {
-    const Tensor matrix = find(shape, "layer.1." + name);
-    const bool back = name == "mlp_down";
-    CHECK(to_text(matrix.fan_in) == (back ? "F" : "n"));
-    CHECK(to_text(matrix.fan_out) == (back ? "n" : "F"));
-    CHECK(matrix.rows == (back ? 31 : 24));
-    CHECK(matrix.columns == (back ? 24 : 31));
-  }
-}
-
-TEST_CASE("Matrices of the attention go from the width to the heads and back") {
-  Shape shape = tokens();
-  shape.head_dim = 9;  // 54 features of the heads, 18 of them of keys, of a width of 24
-  shape.kv_heads = 2;
-  const auto check = [&](const std::string& name, const std::string& out, long columns) {
-    const Tensor matrix = find(shape, "layer.1." + name);
-    CHECK(to_text(matrix.fan_in) == "n");
-    CHECK(to_text(matrix.fan_out) == out);
-    CHECK(matrix.rows == 24);
-    CHECK(matrix.columns == columns);
-  };
-  check("query", "HC", 54);
-  check("key", "KC", 18);
-  check("value", "KC", 18);
-  const Tensor back = find(shape, "layer.1.attention_output");
-  CHECK(to_text(back.fan_in) == "HC");
-  CHECK(to_text(back.fan_out) == "n");
-  CHECK(back.rows == 54);
-  CHECK(back.columns == 24);
-}
-
-TEST_CASE("The scale of queries and keys goes out to all heads") {
-  Shape shape = tokens();
-  shape.blocks = Blocks::normalized;
-  const Tensor filling = find(shape, "layer.1.qk_scale");
-  CHECK(to_text(filling.fan_in) == "1");
-  CHECK(to_text(filling.fan_out) == "n");
-  CHECK(filling.rows == 24);
-  shape.head_dim = 9;  // 54 features of the heads, of a width of 24
-  const Tensor wide = find(shape, "layer.1.qk_scale");
-  CHECK(to_text(wide.fan_in) == "1");
-  CHECK(to_text(wide.fan_out) == "HC");
-  CHECK(wide.rows == 54);
-}
-
-TEST_CASE("A norm of queries or keys goes out to a head, or to all of them") {
-  Shape shape = tokens();
-  shape.kv_heads = 3;
-  shape.qk_norm = QkNorm::head;
-  for (const char* name : {"layer.1.query_norm_gain", "layer.1.key_norm_bias"}) {
-    CHECK(to_text(find(shape, name).fan_in) == "1");
-    CHECK(to_text(find(shape, name).fan_out) == "C");
-    CHECK(find(shape, name).rows == 4);
-  }
-  shape.qk_norm = QkNorm::full;
-  CHECK(to_text(find(shape, "layer.0.query_norm_gain").fan_out) == "n");
-  CHECK(find(shape, "layer.0.query_norm_gain").rows == 24);
-  CHECK(to_text(find(shape, "layer.0.key_norm_gain").fan_out) == "KC");
-  CHECK(find(shape, "layer.0.key_norm_gain").rows == 12);
-  CHECK(find(shape, "layer.0.key_norm_gain").group == Group::norm_gain);
-  CHECK(find(shape, "layer.0.key_norm_bias").group == Group::norm_bias);
 }
 
 TEST_CASE("Experts stand side by side along the rows, in place of the MLP") {
@@ -182,17 +94,6 @@ TEST_CASE("Mixtral 8x7B has as many numbers as published") {
   CHECK(count == 46'702'792'704);
 }
 
-TEST_CASE("A norm after a branch has the vectors of one before it") {
-  Shape shape = tokens();
-  shape.branch_norm = true;
-  for (const char* name : {"layer.1.attention_branch_norm_gain", "layer.0.mlp_branch_norm_bias"}) {
-    CHECK(to_text(find(shape, name).fan_in) == "1");
-    CHECK(to_text(find(shape, name).fan_out) == "n");
-    CHECK(find(shape, name).rows == 24);
-  }
-  CHECK(find(shape, "layer.0.mlp_branch_norm_gain").group == Group::norm_gain);
-}
-
 TEST_CASE("Fans are named by heads where they do not fill the width in either shape") {
   const auto fan_out = [](const Shape& shape, const Shape& base, const std::string& name) {
     for (const Tensor& tensor : tensors(resolved(shape), resolved(base))) {
@@ -200,19 +101,28 @@ TEST_CASE("Fans are named by heads where they do not fill the width in either sh
     }
     return std::string("no tensor ") + name;
   };
-  const Shape filling = tokens();
-  Shape wide = tokens();
+  Shape filling = tokens();
+  filling.qk_norm = QkNorm::full;
+  Shape wide = filling;
   wide.head_dim = 9;  // 54 features of the heads, of a width of 24
-  Shape grouped = tokens();
+  Shape grouped = filling;
   grouped.kv_heads = 2;
   CHECK(fan_out(filling, filling, "layer.1.query") == "n");
   CHECK(fan_out(filling, filling, "layer.1.key") == "n");
   for (const auto& [shape, base] : {std::pair{wide, filling}, {filling, wide}}) {
-    CHECK(fan_out(shape, base, "layer.1.query") == "HC");
-    CHECK(fan_out(shape, base, "layer.1.value") == "HC");
+    for (const char* name : {"query", "value", "query_norm_gain", "key_norm_bias"})
+      CHECK(fan_out(shape, base, std::string("layer.1.") + name) == "HC");
   }
   for (const auto& [shape, base] : {std::pair{grouped, filling}, {filling, grouped}}) {
-    CHECK(fan_out(shape, base, "layer.1.query") == "n");
-    CHECK(fan_out(shape, base, "layer.1.key") == "KC");
+    for (const char* name : {"query", "query_norm_gain"})
+      CHECK(fan_out(shape, base, std::string("layer.1.") + name) == "n");
+    for (const char* name : {"key", "key_norm_gain"})
+      CHECK(fan_out(shape, base, std::string("layer.1.") + name) == "KC");
   }
+  filling.qk_norm = QkNorm::head;
+  CHECK(fan_out(filling, wide, "layer.1.query_norm_gain") == "C");
+  filling.blocks = Blocks::normalized;
+  wide.blocks = Blocks::normalized;
+  CHECK(fan_out(filling, filling, "layer.1.qk_scale") == "n");
+  CHECK(fan_out(wide, filling, "layer.1.qk_scale") == "HC");
 }
