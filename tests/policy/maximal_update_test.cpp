@@ -125,28 +125,6 @@ static_assert(fans(t8, Group::head_bias).rate(adamw) == Rate(1));
 static_assert(fans(t8, Group::head_bias).rate(sgd) == Rate(ratio(n_out)));
 static_assert(fans(t8, Group::head_bias).epsilon == Epsilon(1));
 
-/// Symmetry: with t the ratio of multipliers, std/t, Adam rate/t, SGD rate/t², epsilon·t.
-constexpr bool same_up_to_scale(const Row& a, const Row& b) {
-  const Scaling t = a.multiplier.scaling / b.multiplier.scaling;
-  return a.init_variance.scaling * t * t == b.init_variance.scaling &&
-         a.init_mean.scaling * t == b.init_mean.scaling &&
-         a.rate(sgd).scaling * t * t == b.rate(sgd).scaling &&
-         a.rate(adamw).scaling * t == b.rate(adamw).scaling &&
-         a.epsilon.scaling == b.epsilon.scaling * t;
-}
-constexpr bool all_same(const auto& a, const auto& b) {
-  using enum Group;
-  for (const Group g :
-       {token_embedding, position_embedding, norm_gain, norm_bias, hidden_bias, final_norm_gain,
-        query, key, value, attention_output, mlp_up, mlp_down, Group::head}) {
-    if (!same_up_to_scale(fans(a, g), fans(b, g))) return false;
-  }
-  return same_up_to_scale(bound(a.row(hidden_bias), n, F), bound(b.row(hidden_bias), n, F));
-}
-static_assert(all_same(t3, t8));
-static_assert(all_same(t8, t9));
-static_assert(all_same(t9, t3));
-
 // The formulation by number, Table 8 by default; zero initialization as an option.
 static_assert(head(MaximalUpdate{}).multiplier == Multiplier(1 / m_N));
 static_assert(head(MaximalUpdate{.table = 3}).init_variance == Variance(1 / (m_N * m_N)));
@@ -205,35 +183,6 @@ TEST_CASE("maximal update with a tied head, an independent decay and zeros") {
     CHECK(plan.at("layer.1.query").init_variance.value == 0);
     CHECK(near(plan.at("layer.1.key").init_variance.value, 1 / N));
     CHECK(near(plan.at("head").learning_rate.value, adam.at("head").learning_rate.value));
-  }
-}
-
-TEST_CASE("the three tables of maximal update are one rule") {
-  // With t the ratio of multipliers: std/t, Adam rate/t, SGD rate/t², epsilon t. What decay takes off per
-  // step, rate times decay, is the same.
-  const int other = GENERATE(3, 9);
-  const bool adam = GENERATE(true, false);
-  Shape target = decoder();
-  Shape base = decoder_base();
-  target.tied_head = base.tied_head = false;
-  const auto plan_of = [&](const MaximalUpdate& policy) {
-    return adam ? make_plan(policy, {.model = target, .base = base})
-                : make_plan(policy, {.model = target, .base = base, .optimizer = sgd});
-  };
-  const Plan a = plan_of({.table = 8});
-  const Plan b = plan_of({.table = other});
-  REQUIRE(a.entries.size() == b.entries.size());
-  for (std::size_t i = 0; i < a.entries.size(); ++i) {
-    const Entry& x = a.entries[i];
-    const Entry& y = b.entries[i];
-    INFO(x.name << ", table " << other);
-    const double t = y.multiplier.value / x.multiplier.value;
-    CHECK(near(y.init_variance.value * t * t, x.init_variance.value));
-    CHECK(near(y.init_mean.value * t, x.init_mean.value));
-    CHECK(near(y.learning_rate.value * (adam ? t : t * t), x.learning_rate.value));
-    CHECK(near(y.epsilon.value, x.epsilon.value * t));
-    CHECK(near(y.learning_rate.value * y.weight_decay.value,
-               x.learning_rate.value * x.weight_decay.value));
   }
 }
 
