@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -95,33 +94,6 @@ TEST_CASE(
         CHECK(entry.optimizer == optimizer);
         CHECK(entry.epsilon.value == 1);
       }
-    }
-  }
-}
-
-TEST_CASE("Rates of Muons that multiply by themselves, by hand") {
-  // Width 24 to 72, d_ff 60 to 540; query 24 x 48 to 72 x 144, mlp_up 24 x 60 to 72 x 540.
-  const std::map<std::string, std::map<std::string, double>> expected{
-      {"muon-plain",
-       {{"layer.0.query", 1},
-        {"layer.0.mlp_up", std::sqrt(3)},
-        {"layer.0.mlp_down", 1 / std::sqrt(3)}}},
-      {"muon-fan-ratio", {{"layer.0.query", 1}, {"layer.0.mlp_up", 1}, {"layer.0.mlp_down", 1}}},
-      {"muon-original",
-       {{"layer.0.query", 1}, {"layer.0.mlp_up", 1}, {"layer.0.mlp_down", 1 / std::sqrt(3)}}},
-      {"muon-spectral",
-       {{"layer.0.query", 1 / std::sqrt(3)},
-        {"layer.0.mlp_up", std::sqrt(3) / 3},
-        {"layer.0.mlp_down", 1 / std::sqrt(27)}}},
-      {"muon-match-adamw",
-       {{"layer.0.query", 1 / std::sqrt(3)},
-        {"layer.0.mlp_up", std::sqrt(3) / 3},
-        {"layer.0.mlp_down", 1 / std::sqrt(27)}}}};
-  for (const Optimizer& optimizer : variants_of_muon) {
-    const Plan plan = plan_for(optimizer);
-    for (const auto& [name, rate] : expected.at(std::string(optimizer.name))) {
-      INFO(optimizer.name << ", " << name);
-      CHECK(std::abs(plan.at(name).learning_rate.value - rate) <= 1e-14);
     }
   }
 }
