@@ -11,7 +11,6 @@
 
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/shape.hpp"
-#include "scalewise/architecture/tensor.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/messages/error.hpp"
 #include "support/catch.hpp"
@@ -148,14 +147,6 @@ TEST_CASE("a published config.json has the shape of its preset", "[config_json]"
   }
 }
 
-TEST_CASE("a Mistral config.json has the published number of parameters", "[config_json]") {
-  const Shape shape = resolved_config(config("mistral-7b"));
-  long parameters = 0;
-  for (const auto& tensor : tensors(shape)) parameters += tensor.rows * tensor.columns;
-  CHECK(parameters == 7241732096);
-  CHECK(shape.context == 32768);
-}
-
 TEST_CASE("keys that are absent or null have the defaults of transformers", "[config_json]") {
   const json null = nullptr;
   SECTION("gpt2") {
@@ -177,6 +168,7 @@ TEST_CASE("keys that are absent or null have the defaults of transformers", "[co
     CHECK(resolved_config(biased).biases);
   }
   SECTION("mistral") {
+    CHECK(resolved_config(config("mistral-7b")).context == 32768);
     json many = with("mistral-7b", "num_attention_heads", 64);
     CHECK(resolved_config(many).kv_heads == 8);
     many["num_key_value_heads"] = null;
