@@ -14,7 +14,8 @@
 #include "instances/transformer.hpp"
 #include "scalewise/check/estimate.hpp"
 #include "scalewise/check/profile.hpp"
-#include "scalewise/data/zipf.hpp"
+#include "scalewise/data/windows.hpp"
+#include "scalewise/numeric/random.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/deep_scale_lm.hpp"
 #include "scalewise/policy/xavier.hpp"
@@ -35,12 +36,24 @@ constexpr Eigen::Index target_tokens = 48;
 constexpr std::uint64_t networks = 192;
 constexpr double dropout = 0.1;
 
-/// Words of a text: two are the same with probability 0.029.
-data::ZipfSource words() { return {1000, 1, 11}; }
+constexpr int vocab = 1000;
+constexpr double sum_of_inverses = 7.485470860550341;  // 1 + 1/2 + ... + 1/vocab
+constexpr double same_word = 0.029339;                 // sum of the squares of all probabilities
+
+/// Independent words with Zipf's frequencies: P(word w) = 1/(w+1) / sum_of_inverses.
+std::vector<int> zipf_text() {
+  numeric::RandomStream stream(11, "words");
+  std::vector<int> text(std::size_t{1} << 20);
+  for (int& word : text) {
+    double left = stream.uniform() * sum_of_inverses;
+    for (word = 0; word < vocab - 1 && left > 1.0 / (word + 1); ++word) left -= 1.0 / (word + 1);
+  }
+  return text;
+}
 
 Shape two_stacks(NormPlacement placement) {
   Shape s{.d_model = 128, .depth = 6, .encoder_depth = 6, .heads = 4, .context = source_tokens};
-  s.vocab = words().vocab();
+  s.vocab = vocab;
   s.tied_head = false;  // a gradient that knows nothing of the stream
   s.final_norm = placement == NormPlacement::pre;
   return s;
@@ -54,8 +67,11 @@ struct Measured {
 Measured measure(const Plan& plan, const nn::Config& config, std::uint64_t seed) {
   nn::Transformer<float> model(plan, config);
   nn::initialize(model.parameters(), plan, seed);
-  nn::Batch<float> batch = words().windows<float>(batch_size, target_tokens, 2 * seed);
-  batch.source = words().windows<float>(batch_size, source_tokens, 2 * seed + 1).tokens;
+  static const std::vector<int> text = zipf_text();
+  nn::Batch<float> batch =
+      data::random_windows<float>(text, batch_size, target_tokens, 11, 2 * seed);
+  batch.source =
+      data::random_windows<float>(text, batch_size, source_tokens, 11, 2 * seed + 1).tokens;
   Measured measured;
   model.observe([&](std::string_view name, nn::Observed quantity, const ConstView<float>& values) {
     const auto is = [&](std::string_view kind) { return name.ends_with(kind); };
@@ -187,9 +203,7 @@ void compare(NormPlacement placement, const P& policy = {}) {
 }
 
 /// With the correlation of the sum of a token's and a position's embedding.
-DeepScaleLM deep_scale_lm() {
-  return {.dropout = dropout, .input_correlation = words().repeat_probability() / 2};
-}
+DeepScaleLM deep_scale_lm() { return {.dropout = dropout, .input_correlation = same_word / 2}; }
 
 }  // namespace
 
