@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// The same bits whatever the number of threads, and the same function whatever the formulation.
+// The same bits whatever the number of threads.
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -92,25 +92,10 @@ void check_bits(const Plan& plan, const Config& config, Index tokens, Index sour
   for (const Result& result : results) CHECK(result == results.front());
 }
 
-constexpr int tables[] = {3, 8, 9};
-
 Plan mup(const Shape& shape, int table) {
   return make_plan(
       "maximal-update",
       {.model = shape, .base = base(), .optimizer = sgd, .parameters = {{"table", double(table)}}});
-}
-
-/// Largest difference of a model's gradients as they act, which is over the multiplier.
-double gradient_difference(Transformer<double>& a, const Plan& plan_a, Transformer<double>& b,
-                           const Plan& plan_b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.parameters().size(); ++i) {
-    const Matrix<double> of_a = a.parameters().gradient(i) / plan_a.entries[i].multiplier.value;
-    const Matrix<double> of_b = b.parameters().gradient(i) / plan_b.entries[i].multiplier.value;
-    const double size = std::max(of_a.cwiseAbs().maxCoeff(), 1e-6);
-    worst = std::max(worst, (of_a - of_b).cwiseAbs().maxCoeff() / size);
-  }
-  return worst;
 }
 
 }  // namespace
@@ -178,46 +163,4 @@ TEST_CASE("A patch model has the same bits with any number of threads and again"
   s.patch_dim = 130;
   s.classes = 7;
   check_bits(make_plan("layer-scale", {.model = s}), {.causal = false}, 33, 0);
-}
-
-TEST_CASE("The three tables of maximal update are the same function of what acts") {
-  for (const bool tied : {false, true}) {
-    Shape s = target();
-    s.tied_head = tied;
-    const Batch<double> batch = random_batch(s, 3, 5, 0);
-    const Plan reference = mup(s, 8);
-    Transformer<double> eight(reference, {});
-    initialize(eight.parameters(), reference, 7, BaseDeviation::uniform(0.1));
-    shake(eight.parameters(), reference, 0.1);
-    const double loss = eight.loss_and_gradient(batch);
-    for (const int table : tables) {
-      const Plan plan = mup(s, table);
-      Transformer<double> other(plan, {});
-      int moved = 0;
-      for (std::size_t i = 0; i < plan.entries.size(); ++i) {
-        const double factor =
-            reference.entries[i].multiplier.value / plan.entries[i].multiplier.value;
-        if (std::abs(factor - 1) > 0.1) ++moved;
-        other.parameters().value(i) = factor * eight.parameters().value(i);
-      }
-      INFO("table " << table << (tied ? ", tied" : ""));
-      CHECK((moved == 0) == (table == 8 || (table == 3 && tied)));
-      const double again = other.loss_and_gradient(batch);
-      CHECK(std::abs(again - loss) <= 1e-12 * loss);
-      CHECK(gradient_difference(eight, reference, other, plan) <= 1e-10);
-    }
-  }
-}
-
-TEST_CASE("The three tables of maximal update start from the same function") {
-  const Batch<double> batch = random_batch(target(), 3, 5, 0);
-  std::vector<double> losses;
-  for (const int table : tables) {
-    const Plan plan = mup(target(), table);
-    Transformer<double> model(plan, {});
-    initialize(model.parameters(), plan, 7, BaseDeviation::uniform(0.1));
-    losses.push_back(model.loss(batch));
-  }
-  CHECK(std::abs(losses[0] - losses[1]) <= 1e-12 * losses[1]);
-  CHECK(std::abs(losses[2] - losses[1]) <= 1e-12 * losses[1]);
 }

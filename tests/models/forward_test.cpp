@@ -283,19 +283,8 @@ Shape uneven_shape() {
   return s;
 }
 
-/// Every multiplier a number of its own.
 Plan scrambled_plan(const std::string& rule, const Shape& shape) {
-  Plan plan = make_plan(test::told(rule), {.model = shape, .base = shape});
-  numeric::RandomStream stream(11, "multipliers");
-  const auto scramble = [&](double& value) { value = 0.6 + 0.8 * stream.uniform(); };
-  for (Entry& entry : plan.entries) scramble(entry.multiplier.value);
-  scramble(plan.model.attention_scale.value);
-  scramble(plan.model.logit_multiplier.value);
-  for (Residual& residual : plan.model.residuals) {
-    scramble(residual.skip.value);
-    scramble(residual.branch.value);
-  }
-  return plan;
+  return scrambled(make_plan(test::told(rule), {.model = shape, .base = shape}));
 }
 
 /// Checks logits and intermediates.
