@@ -16,7 +16,6 @@
 #include "scalewise/propagation/dropout.hpp"
 #include "scalewise/propagation/embedding.hpp"
 #include "scalewise/propagation/layer_norm.hpp"
-#include "scalewise/propagation/linear.hpp"
 #include "scalewise/propagation/mlp.hpp"
 #include "scalewise/propagation/softmax.hpp"
 #include "support/catch.hpp"
@@ -325,78 +324,7 @@ TEST_CASE("Hidden units of variances that differ, from 1e-300 to 1e300") {
   }
 }
 
-TEST_CASE("Linear layers by enumeration of weights of ±a") {
-  constexpr int fan = 3;
-  const double a = 0.7;
-  // Two tokens; every feature of both is one of four pairs, in turn: mean 0.5, and so on.
-  const std::array<std::array<double, 2>, 4> pairs{{{2, 1}, {-1, 0}, {1, 2}, {0, -1}}};
-  SignalMoments x{0, 0, 0};
-  for (const auto& [u, v] : pairs) {
-    x.mean += (u + v) / 8;
-    x.variance += (u * u + v * v) / 8;
-    x.covariance += u * v / 4;
-  }
-  x.variance -= x.mean * x.mean;
-  x.covariance -= x.mean * x.mean;
-  double mean = 0;
-  double square = 0;
-  double both = 0;
-  for (int features = 0; features < 64; ++features) {  // 4^3 choices of the pairs
-    for (int signs = 0; signs < 8; ++signs) {
-      double y = 0;
-      double z = 0;
-      for (int i = 0; i < fan; ++i) {
-        const double weight = (signs >> i) % 2 == 0 ? a : -a;
-        const auto& pair = pairs[static_cast<std::size_t>((features >> (2 * i)) % 4)];
-        y += weight * pair[0];
-        z += weight * pair[1];
-      }
-      mean += (y + z) / 1024;
-      square += (y * y + z * z) / 1024;
-      both += y * z / 512;
-    }
-  }
-  const SignalMoments y = linear(x, fan, a * a);
-  CHECK_THAT(y.mean, WithinAbs(mean, 1e-14));
-  CHECK_THAT(y.variance, WithinRel(square, 1e-13));
-  CHECK_THAT(y.covariance, WithinRel(both, 1e-13));
-  // A gradient of mean zero through the transposed matrix is the same sum over fan_out.
-  const SignalMoments g = linear_gradient({.variance = 2, .covariance = -0.3}, fan, a * a);
-  CHECK_THAT(g.variance, WithinRel(fan * a * a * 2, 1e-14));
-  CHECK_THAT(g.covariance, WithinRel(fan * a * a * -0.3, 1e-14));
-}
-
-TEST_CASE("Dropout by enumeration of masks") {
-  const double p = 0.3;
-  const std::array<std::array<double, 2>, 3> pairs{{{2, 1}, {-1, 0.5}, {1, 3}}};
-  SignalMoments x{0, 0, 0};
-  double mean = 0;
-  double square = 0;
-  double both = 0;
-  for (const auto& [u, v] : pairs) {
-    x.mean += (u + v) / 6;
-    x.variance += (u * u + v * v) / 6;
-    x.covariance += u * v / 3;
-    for (int mask = 0; mask < 4; ++mask) {
-      const double chance = (mask % 2 == 0 ? 1 - p : p) * (mask / 2 == 0 ? 1 - p : p) / 3;
-      const double y = mask % 2 == 0 ? u / (1 - p) : 0;
-      const double z = mask / 2 == 0 ? v / (1 - p) : 0;
-      mean += chance * (y + z) / 2;
-      square += chance * (y * y + z * z) / 2;
-      both += chance * y * z;
-    }
-  }
-  x.variance -= x.mean * x.mean;
-  x.covariance -= x.mean * x.mean;
-  const SignalMoments y = dropout(x, p);
-  CHECK_THAT(y.mean, WithinRel(mean, 1e-14));
-  CHECK_THAT(y.variance, WithinRel(square - mean * mean, 1e-13));
-  CHECK_THAT(y.covariance, WithinRel(both - mean * mean, 1e-13));
-  // The mask is all that stands between a gradient and its input, so it obeys the same sums.
-  const SignalMoments g = dropout_gradient(correlated(1.5, 0.4), p);
-  CHECK(g.mean == 0);
-  CHECK_THAT(g.variance, WithinRel(1.5 / (1 - p), 1e-14));
-  CHECK_THAT(g.covariance, WithinRel(0.6, 1e-14));
+TEST_CASE("A dropout that is no probability below 1 is refused") {
   CHECK_THAT(error_message([] { check_dropout("dropout", 1); }),
              ContainsSubstring("dropout = 1: expected a probability below 1"));
   CHECK_THAT(error_message([] { check_dropout("dropout", -0.1); }), ContainsSubstring("dropout"));
