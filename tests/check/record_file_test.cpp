@@ -21,11 +21,6 @@
 #include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
 using namespace scalewise;
 using namespace scalewise::check;
 using Catch::Matchers::ContainsSubstring;
@@ -151,9 +146,6 @@ TEST_CASE("No flipped bit and no cut of a record file changes records silently")
     REQUIRE(file.damage.empty() == (bad.empty() || bad.back() == '\n'));
   });
 }
-
-#if defined(__unix__) || defined(__APPLE__)
-#endif
 
 #if defined(__unix__) || defined(__APPLE__)
 TEST_CASE("A reader waits for a process that is writing") {

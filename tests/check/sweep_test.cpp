@@ -4,6 +4,7 @@
 #include "scalewise/check/sweep.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -17,9 +18,7 @@
 
 #include "scalewise/check/sweep_journal.hpp"
 #include "support/catch.hpp"
-#include "support/damage.hpp"
 #include "support/error_message.hpp"
-#include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -87,12 +86,12 @@ struct JournalFile {
   void write(const std::string& text) const { std::ofstream(path, std::ios::binary) << text; }
 };
 
+const std::vector<RateRun> three{{16, -2, 1, 2.5}, {16, -1, 1, infinite}, {32, 0, 2, 0.1}};
+
 /// A journal of three runs, one of them diverged.
 std::string three_runs(const JournalFile& scratch) {
   SweepJournal journal(scratch.path, inputs);
-  journal.append({16, -2, 1, 2.5});
-  journal.append({16, -1, 1, infinite});
-  journal.append({32, 0, 2, 0.1});
+  for (const RateRun& run : three) journal.append(run);
   return scratch.content();
 }
 
@@ -238,19 +237,6 @@ TEST_CASE("A journal keeps halves of octaves, and whole ones as whole numbers", 
              ContainsSubstring("\"octave\":-1.5,") && ContainsSubstring("\"octave\":-1,"));
 }
 
-TEST_CASE("A journal gives back what was written, to the last bit", "[check]") {
-  const JournalFile scratch;
-  three_runs(scratch);
-  const SweepJournal journal(scratch.path, inputs);
-  REQUIRE(journal.runs().size() == 3);
-  CHECK(journal.runs()[0].loss == 2.5);
-  CHECK(journal.runs()[1].octave == -1);
-  CHECK(journal.runs()[1].loss == infinite);
-  CHECK(journal.runs()[2].size == 32);
-  CHECK(journal.runs()[2].seed == 2);
-  CHECK(journal.runs()[2].loss == 0.1);
-}
-
 TEST_CASE("Every finished run is in the file before append returns", "[check]") {
   const JournalFile scratch;
   SweepJournal journal(scratch.path, inputs);
@@ -260,48 +246,33 @@ TEST_CASE("Every finished run is in the file before append returns", "[check]") 
              ContainsSubstring("\n{\"size\":16,\"octave\":3,\"seed\":1,\"loss\":2.5,\"sum\":\""));
 }
 
-TEST_CASE("A journal that is cut at any byte goes on", "[check]") {
+TEST_CASE("A journal that is cut at any byte goes on with the runs before, to the last bit",
+          "[check]") {
   const JournalFile scratch;
   const std::string whole = three_runs(scratch);
-  for (std::size_t size = 0; size < whole.size(); ++size) {
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
     scratch.write(whole.substr(0, size));
-    const auto lines = static_cast<std::size_t>(
-        std::count(whole.begin(), whole.begin() + static_cast<long>(size), '\n'));
+    const auto lines = std::count(whole.begin(), whole.begin() + static_cast<long>(size), '\n');
+    std::vector<RateRun> left(three.begin(), three.begin() + std::max<std::ptrdiff_t>(lines - 1, 0));
     {
       SweepJournal journal(scratch.path, inputs);
-      REQUIRE(journal.runs().size() == (lines > 0 ? lines - 1 : 0));
+      REQUIRE(same(journal.runs(), left));
+      REQUIRE(journal.damage().empty() == (lines == 0 || whole[size - 1] == '\n'));
       journal.append({64, 0, 1, 1.5});
     }
-    const SweepJournal again(scratch.path, inputs);
-    REQUIRE(again.runs().size() == (lines > 0 ? lines : 1));
-    REQUIRE(again.runs().back().size == 64);
+    left.push_back({64, 0, 1, 1.5});
+    REQUIRE(same(SweepJournal(scratch.path, inputs).runs(), left));
   }
 }
 
-TEST_CASE("A damaged line is left out and named, and its run is missing", "[check]") {
+TEST_CASE("A journal without its inputs, or of others, is refused and left alone", "[check]") {
   const JournalFile scratch;
   std::string text = three_runs(scratch);
-  text[text.find("-1,\"seed")] = '+';
-  scratch.write(text + std::string(5, '\0') + "\n{\"size\":1");
-  {
-    SweepJournal journal(scratch.path, inputs);
-    CHECK_THAT(journal.damage(), ContainsSubstring("runs.jsonl: left out damaged lines 3, 5, 6"));
-    REQUIRE(journal.runs().size() == 2);
-    CHECK(journal.runs()[1].size == 32);
-    journal.append({16, -1, 1, infinite});
-  }
-  const SweepJournal journal(scratch.path, inputs);
-  CHECK_THAT(journal.damage(), ContainsSubstring("lines 3, 5"));
-  REQUIRE(journal.runs().size() == 3);
-  CHECK(journal.runs()[2].octave == -1);
-}
-
-#if SCALEWISE_TEST_FULL_DISK
-#endif
-
-TEST_CASE("A journal without its inputs is refused and left alone", "[check]") {
-  const JournalFile scratch;
-  std::string text = three_runs(scratch);
+  CHECK_THAT(error_message([&] {
+               SweepJournal(scratch.path, {{"--rule", "xavier"}});
+             }),
+             ContainsSubstring("--rule = xavier: expected standard, as in " + scratch.path));
+  CHECK(scratch.content() == text);
   text[text.find("standard")] = 'S';
   scratch.write(text);
   CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
@@ -317,50 +288,6 @@ TEST_CASE("A run with two results is refused, one with the same twice is one", "
   SweepJournal(scratch.path, inputs).append({32, 0, 2, 0.2});
   CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
              ContainsSubstring("line 6 (") && ContainsSubstring("that of line 4"));
-}
-
-TEST_CASE("A journal of an older version is refused with what to do", "[check]") {
-  const JournalFile scratch;
-  const std::string text =
-      "{\"schema\":\"scalewise.sweep/1\",\"settings\":{\"--rule\":\"standard\"}}\n"
-      "{\"size\":16,\"octave\":1,\"seed\":1,\"loss\":2}\n";
-  scratch.write(text);
-  CHECK_THAT(error_message([&] { SweepJournal(scratch.path, inputs); }),
-             ContainsSubstring("scalewise.sweep/1: expected scalewise.sweep/2") &&
-                 ContainsSubstring("give another name and run again"));
-  CHECK(scratch.content() == text);
-}
-
-TEST_CASE("Another experiment's journal is refused and left alone", "[check]") {
-  const JournalFile scratch;
-  const std::string whole = three_runs(scratch);
-  const auto refused = [&](const Inputs& other) {
-    const std::string message = error_message([&] { SweepJournal(scratch.path, other); });
-    CHECK(scratch.content() == whole);
-    return message;
-  };
-  const std::string rule = refused({{"--rule", "xavier"}, {"--steps", "10"}});
-  CHECK_THAT(rule, ContainsSubstring("--rule = xavier: expected standard, as in"));
-  CHECK_THAT(rule, ContainsSubstring("another file or folder"));
-  CHECK_THAT(refused({{"--rule", "standard"}, {"--steps", "10"}, {"--batch", "4"}}),
-             ContainsSubstring("--batch = 4: expected (none)"));
-  CHECK_THAT(refused({{"--rule", "standard"}}), ContainsSubstring("--steps"));
-}
-
-TEST_CASE("Another kind of file is refused and left alone", "[check]") {
-  const JournalFile scratch;
-  for (const std::string text :
-       {"precious", "precious\n", "{}\n", "{\"schema\":\"scalewise.plan/1\"}\n", "[1]\n",
-        "{\"schema\":1}\nmore\n"}) {
-    scratch.write(text);
-    const std::string message = error_message([&] { SweepJournal(scratch.path, inputs); });
-    CHECK_THAT(message, ContainsSubstring("expected"));
-    CHECK(scratch.content() == text);
-  }
-  CHECK_THAT(error_message([&] { SweepJournal(scratch.folder.path().string(), inputs); }),
-             ContainsSubstring("(no regular file)"));
-  CHECK_THAT(error_message([&] { SweepJournal(scratch.path + "/no/runs", inputs); }),
-             ContainsSubstring("(cannot be written)"));
 }
 
 #if defined(__unix__) || defined(__APPLE__)

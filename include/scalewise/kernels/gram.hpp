@@ -49,38 +49,15 @@ struct GramBlock {
   }
 };
 
-namespace detail {
-
-inline void require_inputs_and_block(Eigen::Index n, Eigen::Index m, Eigen::Index block) {
-  if (n < 1 || m < 1) {
-    throw InvalidInput("inputs", std::to_string(n < 1 ? n : m), "at least one");
-  }
-  if (block < 1) throw InvalidInput("block", std::to_string(block), "at least 1");
-}
-
-}  // namespace detail
-
 /// The blocks on and above the diagonal of a symmetric matrix, row of blocks after row of blocks.
 /// Throws:   InvalidInput for no input, and blocks smaller than 1.
 inline std::vector<GramBlock> symmetric_blocks(Eigen::Index n, Eigen::Index block) {
-  detail::require_inputs_and_block(n, n, block);
+  if (n < 1) throw InvalidInput("inputs", std::to_string(n), "at least one");
+  if (block < 1) throw InvalidInput("block", std::to_string(block), "at least 1");
   std::vector<GramBlock> blocks;
   for (Eigen::Index i = 0; i < n; i += block) {
     for (Eigen::Index j = i; j < n; j += block) {
       blocks.push_back({i, j, (std::min)(block, n - i), (std::min)(block, n - j), i == j});
-    }
-  }
-  return blocks;
-}
-
-/// The blocks of a matrix between two sets of inputs.
-/// Throws:   InvalidInput for no input on either side, and blocks smaller than 1.
-inline std::vector<GramBlock> cross_blocks(Eigen::Index n, Eigen::Index m, Eigen::Index block) {
-  detail::require_inputs_and_block(n, m, block);
-  std::vector<GramBlock> blocks;
-  for (Eigen::Index i = 0; i < n; i += block) {
-    for (Eigen::Index j = 0; j < m; j += block) {
-      blocks.push_back({i, j, (std::min)(block, n - i), (std::min)(block, m - j), false});
     }
   }
   return blocks;
@@ -166,26 +143,6 @@ GramMatrices gram(Eigen::Index n, const Pair& pair, const GramReport& report = {
         };
         put(all.nngp, part.nngp);
         put(all.ntk, part.ntk);
-      },
-      report);
-  return complete ? all : GramMatrices{};
-}
-
-/// The Gram matrices between n and m inputs: pair(i, j) has i from the first set, j from the second.
-/// Returns:  empty matrices when `report` asked to stop.
-/// Shapes:   (n, m)
-/// Accuracy: as for_each_gram_block().
-/// Throws:   as it does, and InvalidInput for n or m < 1.
-template <class Pair>
-GramMatrices cross_gram(Eigen::Index n, Eigen::Index m, const Pair& pair,
-                        const GramReport& report = {}) {
-  const std::vector<GramBlock> blocks = cross_blocks(n, m, gram_block_in_memory);
-  GramMatrices all{Eigen::MatrixXd(n, m), Eigen::MatrixXd(n, m)};
-  const bool complete = for_each_gram_block(
-      blocks, pair,
-      [&](const GramBlock& block, const GramMatrices& part) {
-        all.nngp.block(block.row, block.column, block.rows, block.columns) = part.nngp;
-        all.ntk.block(block.row, block.column, block.rows, block.columns) = part.ntk;
       },
       report);
   return complete ? all : GramMatrices{};
