@@ -6,20 +6,15 @@
     run_tasks_cli.py FOLDER_OF_PROGRAMS
 """
 
-import json
 import pathlib
-import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/cli"))
-from quick_start import QUICK  # noqa: E402
-from task_test import MISSING, TaskTest, id_of, main, shell  # noqa: E402
+from task_test import TaskTest, id_of, main  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
-    (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
     (["--collect"], "--collect (given): expected it with --results"),
-    (["--run-one", "w8-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-s1-0123456789abcdef: expected an id"),
     # Refused before there are tasks, not by each of them.
     (["--emit-tasks", "--results", "r", "--set", "d_mode=3"], "--set = d_mode: expected"),
     (["--emit-tasks", "--results", "r", "--sizes", "8,10"], "--sizes = 10: expected a multiple of --head-dim = 8"),
@@ -82,26 +77,6 @@ class Alignment(TrainingTasks, TaskTest):
         self.by_shell(tasks)
         self.assertEqual(self.collected(*more), self.itself(*more))
 
-    def test_what_was_killed_or_damaged_is_made_again(self):
-        tasks, _ = self.emit()
-        process = subprocess.Popen(["sh", "-c", "exec " + tasks[0]], stdout=subprocess.PIPE, env=QUICK)
-        process.kill()
-        process.communicate(timeout=60)
-        (self.results / f"{id_of(tasks[0])}.json").unlink(missing_ok=True)  # where the run was faster
-        self.by_shell(tasks[1:])
-        path = self.results / f"{id_of(tasks[1])}.json"
-        text = path.read_bytes()
-        for damage in (text[:-9], text.replace(b'"seed":', b'"seed":1', 1)):
-            path.write_bytes(damage)
-            done = self.run_program(self.folder, *self.options, "--collect", "--results", "results")
-            self.assertEqual((done.returncode, done.stdout.splitlines()), (MISSING, tasks[:2]), done.stderr)
-            self.assertIn(f"left out damaged results, whose runs are missing: results/{path.name}\n", done.stderr)
-            again = shell(tasks[1], "/")
-            self.assertEqual(set(json.loads(again.stdout)), {"id", "size", "seed"})
-            self.assertEqual(path.read_bytes(), text)
-        self.by_shell(tasks[:1])
-        self.assertEqual(self.collected(), self.itself())
-
     def test_bad_input_gets_one_message(self):
         for arguments, message in BAD:
             with self.subTest(arguments=arguments):
@@ -109,14 +84,6 @@ class Alignment(TrainingTasks, TaskTest):
                 self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
                 self.assertTrue(refused.stderr.startswith(f"{self.program.name}: {message}"), refused.stderr)
                 self.assertEqual(len(refused.stderr.splitlines()), 1)
-
-    def test_results_of_other_options_are_refused(self):
-        tasks, _ = self.emit()
-        self.by_shell(tasks[:1])
-        for name, value in (("--steps", "4"), *zip(self.own[::2], self.own[1::2])):
-            refused = self.run_program(self.folder, *self.options, name, value, "--collect", "--results", "results")
-            self.assertEqual((refused.returncode, refused.stdout), (2, ""))
-            self.assertIn(f"{name} = {value}: expected ", refused.stderr)
 
 
 class KernelConvergence(RunTasks, TaskTest):

@@ -17,12 +17,10 @@ import sys
 import time
 import unittest
 
-from task_test import MISSING, VERDICTS, TaskTest, id_of, main, shell
+from task_test import VERDICTS, TaskTest, id_of, main
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 BAD = [
-    (["--results", "r"], "--results = r: expected it with --emit-tasks, --run-one or --collect"),
-    (["--run-one", "w8-s1-0123456789abcdef", "--results", "r"], "--run-one = w8-s1-0123456789abcdef: expected an id"),
     (["--collect", "--results", "r", "--budget", "3"], "--budget (given): expected none with --results"),
     (["--collect", "--results", "r", "--record", "f"], "--record (given): expected none with --results"),
     (["--collect", "--results", "r", "--judge", "a text.txt"], "--judge (given): expected none with --results"),
@@ -66,19 +64,6 @@ class CoordinateTasks(TaskTest):
         self.assertEqual(code, 1, text)
         self.assertIn("one global rate", text)
 
-    def test_a_damaged_result_is_made_again(self):
-        self.in_waves(self.by_shell, "--seeds", 2)
-        path = sorted(self.results.iterdir())[0]
-        text = path.read_bytes()
-        for damage in (text[:-9], text.replace(b'"count":', b'"count":1', 1)):
-            path.write_bytes(damage)
-            done = self.run_program(self.folder, *self.options, "--seeds", 2, "--collect", "--results", "results")
-            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (MISSING, 1), done.stderr)
-            self.assertEqual(id_of(done.stdout), path.stem)
-            again = shell(done.stdout, "/")
-            self.assertEqual(set(json.loads(again.stdout)), {"id", "size", "seed"})
-            self.assertEqual(path.read_bytes(), text)
-
     @unittest.skipUnless(pathlib.Path("/proc/self/status").exists(), "no /proc here")
     def test_a_stopped_worker_finishes_its_run_and_says_so(self):
         """It trains a few steps, which it does not interrupt."""
@@ -90,7 +75,8 @@ class CoordinateTasks(TaskTest):
         process.send_signal(signal.SIGINT)
         out, message = process.communicate(timeout=120)
         self.assertEqual(message, "coordinate_check: finishing the current run; press Ctrl-C again to abort\n")
-        self.assertEqual((process.returncode, json.loads(out)["id"]), (130, id_of(tasks[0])))
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(json.loads(out), {"id": id_of(tasks[0]), "size": 64, "seed": 1})  # and no records
         self.assertEqual([path.stem for path in self.results.iterdir()], [id_of(tasks[0])])
 
     def test_bad_input_gets_one_message(self):
