@@ -207,16 +207,6 @@ TEST_CASE("An observer of an encoder-decoder sees the encoder, then the decoder"
                "logits 6 x 7"});
 }
 
-TEST_CASE("An observer of a patch model sees logits of whole images") {
-  check_names(
-      make_plan("standard", {.model = grouped_patch_shape()}), {.causal = false},
-      {"embedding 6 x 8", "layer.0.attention.input 6 x 8", "layer.0.attention.scores 24 x 3",
-       "layer.0.attention.probabilities 24 x 3", "layer.0.attention.heads 6 x 24",
-       "layer.0.attention.output 6 x 8", "layer.0.attention.stream 6 x 8",
-       "layer.0.mlp.input 6 x 8", "layer.0.mlp.hidden 6 x 10", "layer.0.mlp.output 6 x 8",
-       "layer.0.mlp.stream 6 x 8", "final_hidden 6 x 8", "logits 2 x 9"});
-}
-
 TEST_CASE("Observed gradients are right for a pre-norm decoder with channel gains") {
   Shape s = grouped_shape();
   s.embedding_norm = true;
@@ -280,14 +270,4 @@ TEST_CASE("Observing changes no bit, and ends") {
       CHECK(calls == 2 * 23 - 2);
     }
   }
-}
-
-TEST_CASE("The last observed value is that of logits()") {
-  const Plan plan = make_plan("standard", {.model = grouped_shape()});
-  Transformer<double> model(plan, {});
-  prepare(model, plan);
-  Matrix<double> last;
-  model.observe([&](std::string_view, Observed, const ConstView<double>& v) { last = v; });
-  model.loss(observed_batch(plan));
-  CHECK(last == Matrix<double>(model.logits()));
 }
