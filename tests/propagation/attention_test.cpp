@@ -182,18 +182,6 @@ TEST_CASE("Cross attention against simulated networks") {
   }
 }
 
-TEST_CASE("Without a mask, tokens give what averages give") {
-  const std::size_t L = 9;
-  const Attention a = unit_attention(64, L, 1.7, 0.15);
-  const SignalMoments x = correlated(1.3, 0.4);
-  const SignalMoments g = correlated(0.7, 0.2);
-  const SignalMoments y = attention_block(x, a);
-  const SignalMoments back = attention_block_gradient(g, x, a);
-  CHECK(largest_difference(attention_block({L, x}, a), {L, y}) < 1e-12 * y.variance);
-  CHECK(largest_difference(attention_block_gradient({L, g}, {L, x}, a), {L, back}) <
-        1e-12 * back.variance);
-}
-
 TEST_CASE("The first token of a causal block reads itself alone") {
   for (const std::size_t L : {std::size_t{1}, std::size_t{7}}) {
     CAPTURE(L);

@@ -224,19 +224,6 @@ TEST_CASE("Each token of a causal stack has its own final norm") {
   CHECK_THAT(top.covariance, WithinRel(covariance, 1e-13));
 }
 
-TEST_CASE("A model of one token attends to that token") {
-  Shape shape = small_shape();
-  shape.final_norm = false;
-  Conditions c = conditions(1);
-  c.dropout = 0;
-  for (const bool causal : {false, true}) {
-    c.causal = causal;
-    // Four layers that add d² so sv = 1, then d d_ff s1 s2/2 = 32 · 96/64²/2 = 3/8 of the stream's unit.
-    const Profile p = predict(plan_of<Xavier>(shape), c, correlated(1, 0), correlated(1, 0));
-    CHECK_THAT(p.forward_at(4).variance, WithinRel(1 + 4 * (1 + 0.375), 1e-12));
-  }
-}
-
 TEST_CASE("Causal tokens may collapse onto one another") {
   // Without dropout a vanilla post-norm stack brings tokens together exponentially; from where
   // their difference is that of rounding, it is a stack of equal tokens.
