@@ -253,7 +253,8 @@ TEST_CASE("A journal that is cut at any byte goes on with the runs before, to th
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     scratch.write(whole.substr(0, size));
     const auto lines = std::count(whole.begin(), whole.begin() + static_cast<long>(size), '\n');
-    std::vector<RateRun> left(three.begin(), three.begin() + std::max<std::ptrdiff_t>(lines - 1, 0));
+    std::vector<RateRun> left(three.begin(),
+                              three.begin() + std::max<std::ptrdiff_t>(lines - 1, 0));
     {
       SweepJournal journal(scratch.path, inputs);
       REQUIRE(same(journal.runs(), left));
