@@ -24,7 +24,8 @@ def keep(path: pathlib.Path, result: dict) -> None:
 
 
 def kept(folder: pathlib.Path) -> dict[str, dict]:
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
+    """In the order of names, so that those with the same number at the end are in the same order, to be paired."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

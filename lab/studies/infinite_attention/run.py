@@ -188,6 +188,29 @@ def depths_table(results: dict) -> str:
                        "CIFAR-10 NNGP, %", "CIFAR-10 NTK, %"], rows)
 
 
+def encodings_table(results: dict) -> str:
+    cells = [difference(*(accuracies(results, of, "struct", by) for of in ("digits", "vanilla"))) for by in ("nngp", "ntk")]
+    return page.table(["points", "NNGP", "NTK"], [["`struct` above itself without encodings", *cells]])
+
+
+def gains_table(results: dict) -> str:
+    """From one depth to another, paired by split."""
+    steps = [(1, 2), (2, 4), (1, 4)]
+    rows = [[f"`{kernel}`", *(difference(*(accuracies(results, f"convolutions{depth}", kernel, by) for depth in (more, few)))
+                              for by in ("nngp", "ntk") for few, more in steps)] for kernel in KERNELS.split(",")]
+    return page.table(["kernel", *(f"{by}, from {few} to {more}" for by in ("NNGP", "NTK") for few, more in steps)], rows)
+
+
+def local_table(results: dict) -> str:
+    rows = []
+    for pair in (("struct", "lap"), ("lap", "gap")):
+        cells = [difference(*(accuracies(results, f"convolutions{depth}", of, by) for of in pair))
+                 for by in ("nngp", "ntk") for depth in CONVOLUTIONS]
+        rows.append(["`{}` above `{}`".format(*pair), *cells])
+    plural = [f"{depth} convolution{'s' if depth > 1 else ''}" for depth in CONVOLUTIONS]
+    return page.table(["points", *(f"{by}, {text}" for by in ("NNGP", "NTK") for text in plural)], rows)
+
+
 def chapters_table(results: dict) -> str:
     gap = accuracies(results, "chapters", "gap", "nngp")
     rows = []
@@ -201,7 +224,9 @@ def chapters_table(results: dict) -> str:
 def tables(results: dict) -> dict[str, str]:
     return {"heads": heads_table(results), "slopes": slopes_table(results), "sampled": sampled_table(results),
             "trained": trained_table(results), "adam": adam_table(results), "digits": digits_table(results, "digits"),
-            **{name: digits_table(results, name) for name in SHIFTS}, "depths": depths_table(results), "chapters": chapters_table(results)}
+            **{name: digits_table(results, name) for name in SHIFTS}, "encodings": encodings_table(results),
+            "depths": depths_table(results), "gains": gains_table(results), "local": local_table(results),
+            "chapters": chapters_table(results)}
 
 
 # ---- pictures ---------------------------------------------------------------------------------------
