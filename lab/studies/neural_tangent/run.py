@@ -171,10 +171,11 @@ def shares_table(results: dict) -> str:
         for of in by_rule.values():
             points = of[group]
             cells += [f"{100 * share:.1f} ± {100 * half:.1f}" for _, share, half in (points[0], points[-1])]
+            cells.append(f"{100 * min(s for _, s, _ in points):.1f} to {100 * max(s for _, s, _ in points):.1f}")
             cells.append(slope_text(slope([math.log(w) for w, *_ in points], [math.log(s) for _, s, _ in points])))
         rows.append(cells)
     return page.table(["group", *(f"{RULES[rule]}: {what}" for rule in by_rule for what in (
-        f"share at width {widths[0]}, %", f"at {widths[-1]}, %", "power of the width"))], rows)
+        f"share at width {widths[0]}, %", f"at {widths[-1]}, %", "at all widths, %", "power of the width"))], rows)
 
 
 def strategies(results: dict, kind: str) -> dict[str, dict]:
