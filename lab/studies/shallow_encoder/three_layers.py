@@ -80,7 +80,7 @@ def main():
         logs = np.log([p for p in all_points if not math.isnan(p[1])])
         (slope, _), covariance = np.polyfit(logs[:, 0], logs[:, 1], 1, cov=True)
         print(f"{name:18}", *(f"{width:6.0f}" for width in means),
-              f"  power of n {slope:+.2f} ± {2.14 * math.sqrt(covariance[0, 0]):.2f}")
+              f"  power of n {slope:+.3f} ± {2.14 * math.sqrt(covariance[0, 0]):.2f}")
 
 
 if __name__ == "__main__":
