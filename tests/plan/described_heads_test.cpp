@@ -259,6 +259,32 @@ TEST_CASE("The ends of an MLP that is a Sequential are no layers, however deep i
   }
 }
 
+TEST_CASE("Norms that a Sequential numbers between its matrices stand in the layers",
+          "[described]") {
+  const auto model = [](long n, long hidden) {
+    std::vector<Given> rows;
+    for (long layer = 0; layer < hidden + 2; ++layer) {
+      const long in = layer == 0 ? 8 : n, out = layer == hidden + 1 ? 3 : n;
+      rows.push_back({std::to_string(2 * layer) + ".weight", linear, "oi", {out, in}});
+      if (layer > hidden) break;
+      rows.push_back({std::to_string(2 * layer + 1) + ".weight", gain, "o", {n}});
+      rows.push_back({std::to_string(2 * layer + 1) + ".bias", bias, "o", {n}});
+    }
+    return description(rows);
+  };
+  const DescribedModel roles = from_descriptions(model(64, 4), model(16, 2));
+  CHECK(roles.shape.depth == 4);
+  CHECK(roles.base.depth == 2);
+  const Plan plan = planned(roles, "complete-p");
+  // CompleteP's page: epsilon 1/(m_N m_L) in the layers, 1/m_N before and after them.
+  CHECK(entry(plan, "0.weight").epsilon.value == 1.0 / 4);
+  for (const char* name : {"2.weight", "3.weight", "3.bias", "5.bias", "8.weight"}) {
+    CAPTURE(name);
+    CHECK(entry(plan, name).epsilon.value == 1.0 / 8);
+  }
+  CHECK(entry(plan, "9.bias").group == Group::final_norm_bias);
+}
+
 TEST_CASE("Which side of a bare matrix is its inputs is no guess", "[described]") {
   const auto model = [](long n, const std::vector<long>& sizes) {
     return description({{"in.weight", linear, "oi", {n, 9}},

@@ -206,7 +206,8 @@ class PairedDescriptions {
                        "what it is in the base, " + text(twin));
   }
 
-  /// The first and the last matrix of an MLP may be numbered with its layers, but read or make no features.
+  /// The first and the last matrix of an MLP may be numbered with its layers, but read or make no features; norms
+  /// between two layers are no further ones.
   void find_ends(const SideSizes& given) {
     std::map<Place, std::set<char>> growing;  // letters of axes
     std::map<Place, Place> in_base;
@@ -219,22 +220,26 @@ class PairedDescriptions {
         if (tensor.sizes[axis] != twins_[i]->sizes[axis]) letters.insert(tensor.axes[axis]);
       }
     }
-    std::set<std::string> lists;  // with some that do both
-    const auto does_both = [](const std::set<char>& letters) {
-      return letters.contains('i') && letters.contains('o');
-    };
+    std::map<std::string, std::set<long>> layers;  // that do both, by list
+    std::set<Place> others;
     for (const auto& [place, letters] : growing) {
-      if (does_both(letters)) lists.insert(place.first);
+      if (letters.contains('i') && letters.contains('o')) {
+        layers[place.first].insert(place.second);
+      } else {
+        others.insert(place);
+      }
     }
     std::set<Place> of_base;
-    for (const auto& [place, letters] : growing) {
-      if (does_both(letters) || !lists.contains(place.first)) continue;
-      ends_.insert(place);
-      of_base.insert(in_base.at(place));
+    for (const Place& place : others) {
+      const auto [list, number] = place;
+      if (!layers.contains(list)) continue;
+      const std::set<long>& of_list = layers.at(list);
+      if (number < *of_list.begin() || number > *of_list.rbegin()) ends_.insert(place);
+      const bool is_given = given.target > 0 && given.base > 0;
+      if (is_given) continue;
+      --depth_.target;
+      if (of_base.insert(in_base.at(place)).second) --depth_.base;
     }
-    if (given.target > 0 && given.base > 0) return;
-    depth_.target -= static_cast<long>(ends_.size());
-    depth_.base -= static_cast<long>(of_base.size());
   }
 
   // ---- numbered experts -----------------------------------------------------------------------

@@ -14,7 +14,6 @@
 
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace scalewise::libtorch::detail {
@@ -24,9 +23,7 @@ const at::Tensor* member_of(const torch::nn::Module& module, std::string_view na
   const auto* own = dynamic_cast<const Type*>(&module);
   if (own == nullptr) return nullptr;
   if constexpr (requires { own->bias; }) {
-    if (name == "bias") {
-      if constexpr (std::is_same_v<decltype(own->bias), at::Tensor>) return &own->bias;
-    }
+    if (name == "bias") return &own->bias;
   }
   return name == "weight" ? &own->weight : nullptr;
 }
