@@ -120,7 +120,9 @@ constexpr const GroupInfo& info_of(Group group) {
 
 }  // namespace architecture
 
+/// The id of a group, such as "mlp_up".
 constexpr std::string_view to_string(Group group) { return architecture::info_of(group).id; }
+/// The role of a group's tensors.
 constexpr Role role_of(Group group) { return architecture::info_of(group).role; }
 
 static_assert([] {

@@ -12,6 +12,7 @@
 
 namespace scalewise {
 
+/// What a model reads: tokens of a vocabulary, or patches of an image.
 enum class Input { token, patch };
 
 namespace architecture {

@@ -272,7 +272,7 @@ inline void for_each_tensor(const Shape& shape, const Shape& base,
 
 }  // namespace architecture
 
-/// The same as a list.
+/// The tensors of a model, as a list.
 inline std::vector<Tensor> tensors(const Shape& shape, const Shape& base) {
   std::vector<Tensor> list;
   architecture::for_each_tensor(shape, base,
@@ -280,6 +280,7 @@ inline std::vector<Tensor> tensors(const Shape& shape, const Shape& base) {
   return list;
 }
 
+/// The tensors of a model that is its own base.
 inline std::vector<Tensor> tensors(const Shape& shape) { return tensors(shape, shape); }
 
 }  // namespace scalewise

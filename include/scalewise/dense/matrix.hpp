@@ -13,6 +13,7 @@ using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 /// A block of somebody else's matrix, to write and to read.
 template <class Scalar>
 using View = Eigen::Map<Matrix<Scalar>, 0, Eigen::OuterStride<>>;
+/// A block of somebody else's matrix, to read.
 template <class Scalar>
 using ConstView = Eigen::Map<const Matrix<Scalar>, 0, Eigen::OuterStride<>>;
 

@@ -13,6 +13,7 @@
 
 namespace scalewise {
 
+/// fairseq's optimizer groups, as Python code.
 /// Source:   fairseq 3d262bb2, optim/composite.py: a parameter names its group, and each group has an optimizer and a
 ///           schedule of its own.
 /// Throws:   InvalidInput for another optimizer than AdamW or SGD.

@@ -80,6 +80,7 @@ inline std::string megatron_override(const dialect::NamedPlan& named,
 
 }  // namespace detail
 
+/// Megatron-LM's config_overrides, as Python code.
 /// Source:   Megatron-LM d98e8a64, core/optimizer: overrides are for patterns of fnmatch, the smallest rate has to
 ///           scale as well, a tensor without a match has the defaults, and Muon takes all matrices but
 ///           those of word embeddings and of the output.

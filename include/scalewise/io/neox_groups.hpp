@@ -13,6 +13,7 @@
 
 namespace scalewise {
 
+/// GPT-NeoX's optimizer groups, as Python code.
 /// Source:   gpt-neox ea7aefd8, megatron/learning_rates.py: a scheduler with use_mup divides a group's rate by its
 ///           "width_mult"; optimizers of groups take their own decay and epsilon. DeepSpeed edaa7221,
 ///           runtime/zero/stage_1_and_2.py: one collective operation for each group.

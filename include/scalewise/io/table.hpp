@@ -15,6 +15,7 @@
 
 namespace scalewise {
 
+/// The forms that a table is printed in.
 enum class TableFormat { text, markdown, latex, csv };
 
 /// A rectangular table of strings with a caption. They are plain text, which render() quotes for each format.

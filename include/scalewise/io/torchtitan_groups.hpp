@@ -88,6 +88,7 @@ inline io::NamePatterns muon_in_one(io::NamePatterns patterns) {
 
 }  // namespace detail
 
+/// torchtitan's optimizer groups, as Python code.
 /// Source:   torchtitan b5bcd76c, components/optimizer/optimizer.py: the first pattern found in a name wins, and
 ///           one that is found in none is an error; arguments that are not given are PyTorch's defaults.
 ///           distributed/flex_shard/dist_muon.py: DistMuon has one group.

@@ -20,7 +20,6 @@
 #include "scalewise/messages/problems.hpp"
 #include "scalewise/plan/initial_values.hpp"
 
-/// Plans for modules of LibTorch. The names below are those of python/scalewise.py.
 namespace scalewise::libtorch {
 
 /// A plan and the parameters of a module that it is for; they are the module's own, not copies.

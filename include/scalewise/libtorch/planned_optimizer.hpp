@@ -23,7 +23,6 @@
 
 #include "scalewise/libtorch/planned_module.hpp"
 
-/// Optimizers of LibTorch that follow a plan.
 namespace scalewise::libtorch {
 
 namespace detail {

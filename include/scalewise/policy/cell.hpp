@@ -21,12 +21,19 @@ struct Cell {
   friend constexpr bool operator==(const Cell&, const Cell&) = default;
 };
 
+/// The variance of a tensor's initial values.
 using Variance = Cell<Kind::variance>;
+/// The standard deviation of a tensor's initial values.
 using StandardDeviation = Cell<Kind::standard_deviation>;
+/// The mean of a tensor's initial values.
 using Mean = Cell<Kind::mean>;
+/// A factor on what a tensor computes in the forward pass.
 using Multiplier = Cell<Kind::multiplier>;
+/// A factor on the global learning rate.
 using Rate = Cell<Kind::rate>;
+/// A factor on the global weight decay.
 using Decay = Cell<Kind::decay>;
+/// A factor on the optimizer's global epsilon.
 using Epsilon = Cell<Kind::epsilon>;
 
 /// The only way from a variance to a standard deviation.

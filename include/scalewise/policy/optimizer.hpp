@@ -42,7 +42,9 @@ struct Optimizer {
   }
 };
 
+/// Stochastic gradient descent, with or without momentum.
 inline constexpr Optimizer sgd{.name = "sgd"};
+/// AdamW, and Adam without weight decay.
 inline constexpr Optimizer adamw{
     .name = "adamw", .normalization = policy::Normalization::by_entry, .has_epsilon = true};
 /// Sign descent: AdamW with β1, β2 and ε of zero.
@@ -57,18 +59,22 @@ inline constexpr Optimizer sign_sgd{
 ///           (arXiv:2310.17813)
 inline constexpr Optimizer muon{.name = "muon-plain",
                                 .normalization = policy::Normalization::by_matrix};
+/// Muon that multiplies its steps by √(fan_out/fan_in).
 inline constexpr Optimizer muon_fan_ratio{.name = "muon-fan-ratio",
                                           .normalization = policy::Normalization::by_matrix,
                                           .case_of = "muon-plain",
                                           .own_factor = policy::OwnFactor::fan_ratio};
+/// Muon that multiplies its steps by √max(1, fan_out/fan_in), as its first implementation does.
 inline constexpr Optimizer muon_original{.name = "muon-original",
                                          .normalization = policy::Normalization::by_matrix,
                                          .case_of = "muon-plain",
                                          .own_factor = policy::OwnFactor::original};
+/// Muon that multiplies its steps by √max(fan_in, fan_out).
 inline constexpr Optimizer muon_spectral{.name = "muon-spectral",
                                          .normalization = policy::Normalization::by_matrix,
                                          .case_of = "muon-plain",
                                          .own_factor = policy::OwnFactor::larger_fan};
+/// Muon that multiplies its steps by 0.2 √max(fan_in, fan_out), so that they are as large as AdamW's.
 inline constexpr Optimizer muon_match_adamw{.name = "muon-match-adamw",
                                             .normalization = policy::Normalization::by_matrix,
                                             .case_of = "muon-plain",

@@ -220,8 +220,6 @@ class Scaling {
   std::size_t size_ = 0;
 };
 
-/// The letters of the papers, so that a policy reads like its table.
-
 namespace symbols {
 
 inline constexpr Scaling n{d_model};
