@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Hooks of MkDocs: the navigation follows docs/README.md, with its other pages where those of their folder are, and
-the search works without a server."""
+"""Hooks of MkDocs: the navigation follows docs/README.md, with its other pages where those of their folder are; each
+page has a description; pictures and papers are links; and the search works without a server."""
 
+import html
 import json
 import pathlib
 import posixpath
@@ -46,6 +47,26 @@ def on_nav(nav, config, files):
     """Doxygen makes these pages later."""
     nav.items.insert(-2, Link("C++ interface", "api/index.html"))
     return nav
+
+
+def on_page_markdown(markdown, page, **_):
+    """The description of a page is its first sentence."""
+    text = re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    first = re.search(r"^(?![#|!<\-]).+(\n.+)*", text, flags=re.MULTILINE)
+    if first and not page.is_homepage:
+        words = re.sub(r"\[([^\]]+)\]\([^)]*\)|[`*]", r"\1", " ".join(first[0].split()))
+        page.meta["description"] = html.escape(re.match(r".*?[.:?](?= |$)|.*", words)[0])
+
+
+def on_page_content(content, **_):
+    """A picture links to its full size, and the number of a paper to its text; long cells of tables are marked."""
+    content = re.sub(r'<img [^>]*src="([^"]+)"[^>]*>', r'<a href="\1">\g<0></a>', content)
+    content = re.sub(r"<(a|code|pre)\b.*?</\1>|<[^>]+>|arXiv:(\d{4}\.\d{5}(?:v\d)?)",
+                     lambda m: f'<a href="https://arxiv.org/abs/{m[2]}">{m[0]}</a>' if m[2] else m[0],
+                     content, flags=re.DOTALL)
+    return re.sub(r"<td>(.*?)</td>",
+                  lambda m: m[0].replace("<td", '<td class="text"') if len(re.sub("<[^>]+>", "", m[1])) > 40 else m[0],
+                  content)
 
 
 def is_repository_page(location):
