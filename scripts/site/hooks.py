@@ -44,7 +44,9 @@ def on_config(config):
 
 
 def on_nav(nav, config, files):
-    """Doxygen makes these pages later."""
+    """scripts/site.sh adds these pages later; the playground where it has been built."""
+    if (ROOT / "build/playground/index.html").is_file():
+        nav.items.insert(2, Link("Playground", "playground/index.html"))
     nav.items.insert(-2, Link("C++ interface", "api/index.html"))
     return nav
 
