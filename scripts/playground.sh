@@ -4,8 +4,9 @@
 #
 # scripts/playground.sh [FOLDER [OPTIMIZATION]]
 # Builds the playground, the page FOLDER/index.html, by default build/playground, and by default with -Oz, which
-# makes it small. It needs Emscripten, nlohmann-json and fmt (Debian: emscripten node-acorn nlohmann-json3-dev
-# libfmt-dev). Exit code: 2 when Emscripten or its acorn is missing.
+# makes it small. With -fsyntax-only it checks whether the C++ compiles, and writes no page. It needs Emscripten,
+# nlohmann-json and fmt (Debian: emscripten node-acorn nlohmann-json3-dev libfmt-dev). Exit code: 2 when Emscripten
+# or its acorn is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib.sh
@@ -27,8 +28,13 @@ for header in nlohmann/json.hpp fmt/format.h; do
 done
 # One unit, since its headers take as long to compile as all else. Newer versions have a stack of 64 KiB otherwise.
 printf '#include "%s"\n' playground/plan.cpp tools/planning/{plans,set_option,writing}.cpp >"$objects/plan.cpp"
-em++ -std=c++20 "${2:--Oz}" -fwasm-exceptions -D FMT_HEADER_ONLY -I . -I include -I tools \
-  -isystem "$objects/system" "$objects/plan.cpp" -o "$objects/plan.js" --no-entry \
+compile=(em++ -std=c++20 "${2:--Oz}" -fwasm-exceptions -D FMT_HEADER_ONLY -I . -I include -I tools
+  -isystem "$objects/system" "$objects/plan.cpp")
+if [ "${2-}" = -fsyntax-only ]; then
+  "${compile[@]}" || exit 1
+  exit
+fi
+"${compile[@]}" -o "$objects/plan.js" --no-entry \
   -sSINGLE_FILE -sMODULARIZE -sEXPORT_NAME=scalewise -sENVIRONMENT=web,node \
   -sFILESYSTEM=0 -sALLOW_MEMORY_GROWTH -sTOTAL_STACK=1048576 \
   -sEXPORTED_FUNCTIONS=_scalewise_lists,_scalewise_plan,_malloc,_free \

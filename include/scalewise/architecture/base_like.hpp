@@ -30,7 +30,7 @@ constexpr bool is_multi_query(const Shape& shape) {
 }
 
 /// Throws:   InvalidInput where heads, key heads, d_ff or expert_ff would not be whole.
-constexpr void require_base_width(const Shape& whole, long width, const char* whose) {
+inline void require_base_width(const Shape& whole, long width, const char* whose) {
   const std::string field = std::string(whose) + " width";
   if (width < 0 || width > architecture::largest_size) {
     throw InvalidInput(field, std::to_string(width), "a positive integer, at most 2^30");
@@ -55,7 +55,7 @@ constexpr void require_base_width(const Shape& whole, long width, const char* wh
 }
 
 /// Throws:   InvalidInput where the encoder's depth would not be whole.
-constexpr void require_base_depth(const Shape& whole, long depth, const char* whose) {
+inline void require_base_depth(const Shape& whole, long depth, const char* whose) {
   const std::string field = std::string(whose) + " depth";
   if (depth < 0 || depth > architecture::most_layers) {
     throw InvalidInput(field, std::to_string(depth),
@@ -99,7 +99,7 @@ constexpr long active_in_base(long active, long experts, long base_experts) {
 ///
 /// Throws:   InvalidInput for a target that is no shape, and for a width, depth or number of experts at which one of these
 ///           would not be whole.
-constexpr Shape base_like(const Shape& target, const Base& base, const char* whose = "base") {
+inline Shape base_like(const Shape& target, const Base& base, const char* whose = "base") {
   const Shape whole = resolved(target);
   detail::require_base_width(whole, base.width, whose);
   detail::require_base_depth(whole, base.depth, whose);
