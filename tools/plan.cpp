@@ -79,18 +79,7 @@ std::string run(Arguments arguments) {
   }
   const AskedModel asked = asked_model(arguments);
   if (const auto& model = asked.described) {
-    if (arguments.format == "svg") {
-      throw InvalidInput("--format", "svg", "another format", "a list of tensors has no picture");
-    }
-    if (!arguments.names.empty()) {
-      throw InvalidInput("--names", arguments.names, "none for a list of tensors",
-                         "its tensors have their own names");
-    }
-    if (scalewise::tools::is_named_format(arguments.format)) {
-      throw InvalidInput("--format", arguments.format,
-                         "table, json, csv, latex or markdown for a list of tensors",
-                         "python/scalewise.py and libtorch/planned_module.hpp apply its JSON");
-    }
+    require_of_list(arguments.names, arguments.format);
     const std::vector<Plan> plans = make_plans(arguments, *model);
     return (arguments.format == "table" ? roles_text(*model) : "") + write_plans(plans, arguments);
   }
@@ -119,8 +108,7 @@ scalewise::frame::Program scalewise::frame::program() {
   Options& o = *program.options;
   scalewise::tools::add_rule_option(o, a->rule);
   o.add("--compare", a->compare, "several rules side by side")
-      .names(scalewise::tools::rule_id)
-      .excludes("--rule");
+      .names(scalewise::tools::rule_id);
   add_shape_options(o, *a);
   add_description_options(o, *a);
   add_plan_options(o, *a);
@@ -128,8 +116,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--names", a->names,
         "code base whose names tensors have, see plan --list-names, or a file that says them "
         "(.json)")
-      .reads(".json")
-      .excludes("--compare");
+      .reads(".json");
+  exclude(o, scalewise::tools::comparison_exclusions);
   o.add(
        "--layers", a->layers,
        "one row per tensor instead of one per kind (with --format svg: a heat map, layer by layer)")

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@
 #include "scalewise/dialect/named_plan.hpp"
 
 namespace scalewise::tools {
+
+/// Requires: options with these names.
+void exclude(frame::Options& options, std::span<const Exclusion> exclusions);
 
 /// Options of the model and of its base.
 void add_shape_options(frame::Options& options, PlanArguments& arguments);

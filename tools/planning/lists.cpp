@@ -85,7 +85,7 @@ Table name_list() {
   return table;
 }
 
-std::string roles_text(const DescribedModel& model) {
+Table roles_table(const DescribedModel& model) {
   Table table{{}, {"tensor", "inputs x outputs", "group", "because"}, {}};
   std::map<std::vector<std::string>, std::size_t> rows;
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
@@ -102,7 +102,11 @@ std::string roles_text(const DescribedModel& model) {
       table.rows.push_back(std::move(row));
     }
   }
-  std::string text = render(table, TableFormat::text);
+  return table;
+}
+
+std::string roles_text(const DescribedModel& model) {
+  std::string text = render(roles_table(model), TableFormat::text);
   for (const std::vector<std::string>& lines : {model.ties, model.sizes}) {
     for (const std::string& line : lines) text += line + "\n";
   }

@@ -21,6 +21,9 @@ Table name_list();
 std::string write_list(const Table& table, const std::string& format, std::size_t columns);
 
 /// What each tensor of a described model is, and why. Those that differ in numbers of their names alone share a row.
+Table roles_table(const DescribedModel& model);
+
+/// The same with which tensors are tied, and what the sizes are.
 std::string roles_text(const DescribedModel& model);
 
 }  // namespace scalewise::tools

@@ -48,25 +48,6 @@ std::string as_json(const std::vector<Plan>& plans, bool compare) {
   return nlohmann::ordered_json{{"schema", "scalewise.plans/1"}, {"plans", all}}.dump(1) + "\n";
 }
 
-/// The fields of the base that are not the target's, as --set takes them.
-std::string base_text(const Plan& plan) {
-  const nlohmann::ordered_json target = to_json(plan.shape);
-  const nlohmann::ordered_json base = to_json(*plan.base);
-  std::string text;
-  const auto differs = [&](const std::string& name, const std::string& value) {
-    text += (text.empty() ? "" : " ") + name + "=" + value;
-  };
-  for (const auto& [name, value] : base.items()) {
-    if (target.contains(name) && target.at(name) == value) continue;
-    differs(name, value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  for (const auto& [name, value] : target.items()) {
-    if (base.contains(name)) continue;  // left out where it is the default
-    differs(name, value.is_boolean() ? "false" : value.is_number() ? "0" : "none");
-  }
-  return text.empty() ? "as the target" : text + ", otherwise as the target";
-}
-
 std::string as_tables(const std::vector<Plan>& plans, bool compare, bool layers, TableFormat format,
                       std::size_t columns) {
   std::string out;
@@ -105,6 +86,24 @@ void say_what_is_left(const Plan& plan, const Say& say) {
 
 }  // namespace
 
+std::string base_text(const Plan& plan) {
+  const nlohmann::ordered_json target = to_json(plan.shape);
+  const nlohmann::ordered_json base = to_json(*plan.base);
+  std::string text;
+  const auto differs = [&](const std::string& name, const std::string& value) {
+    text += (text.empty() ? "" : " ") + name + "=" + value;
+  };
+  for (const auto& [name, value] : base.items()) {
+    if (target.contains(name) && target.at(name) == value) continue;
+    differs(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  for (const auto& [name, value] : target.items()) {
+    if (base.contains(name)) continue;  // left out where it is the default
+    differs(name, value.is_boolean() ? "false" : value.is_number() ? "0" : "none");
+  }
+  return text.empty() ? "as the target" : text + ", otherwise as the target";
+}
+
 std::vector<std::string> plan_formats() {
   std::vector<std::string> all{"table", "json", "csv", "latex", "markdown"};
   for (const NamedFormat& known : named_formats) all.emplace_back(known.name);
@@ -116,6 +115,19 @@ bool is_named_format(const std::string& format) {
     if (format == known.name) return true;
   }
   return false;
+}
+
+void require_of_list(const std::string& names, const std::string& format) {
+  if (format == "svg") {
+    throw InvalidInput("--format", format, "another format", "a list of tensors has no picture");
+  }
+  if (!names.empty()) {
+    throw InvalidInput("--names", names, "none for a list of tensors",
+                       "its tensors have their own names");
+  }
+  if (!is_named_format(format)) return;
+  throw InvalidInput("--format", format, "table, json, csv, latex or markdown for a list of tensors",
+                     "python/scalewise.py and libtorch/planned_module.hpp apply its JSON");
 }
 
 TableFormat table_format(const std::string& format) {

@@ -21,11 +21,18 @@ std::vector<std::string> plan_formats();
 /// True for what only write_named() writes.
 bool is_named_format(const std::string& format);
 
+/// Throws:   InvalidInput for names, and for a format, that a list of tensors is not written in.
+void require_of_list(const std::string& names, const std::string& format);
+
 /// Of "json" and named formats: text.
 TableFormat table_format(const std::string& format);
 
 /// Which rule, from where, and for how many parameters. `columns`: of the terminal; 0: none.
 std::string heading(const Plan& plan, std::size_t columns = 0);
+
+/// The fields of the base that are not the target's, as --set takes them.
+/// Requires: a plan with a base.
+std::string base_text(const Plan& plan);
 
 /// The legend of the letters in the tables.
 std::string footing(const std::vector<Plan>& plans);
