@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: MIT
 //
 // A request for a plan as code: the command line, C++ and PyTorch. What needs the numbers of a plan is
-// written by the library; `format` says as what.
+// written by the library; `format` says as what. `names` are those of the tensors in a language that has any; where they
+// are empty, those of the model. `check` throws for a request that the language has no code for.
 "use strict";
 
 const languages = [
   {id: "shell", title: "Command line", write: commandLine},
   {id: "cpp", title: "C++", write: cppCode},
-  {id: "pytorch", title: "PyTorch", write: pytorchCode, names: "nanogpt"},
-  {id: "torch-groups", title: "PyTorch, groups as JSON", format: "torch-groups", names: "nanogpt"},
+  {id: "pytorch", title: "PyTorch", write: pytorchCode, names: "", check: torchOptimizer},
+  {id: "torch-groups", title: "PyTorch, groups as JSON", format: "torch-groups", names: ""},
   {id: "torchtitan", title: "torchtitan", format: "torchtitan", names: "torchtitan"},
   {id: "megatron", title: "Megatron-LM", format: "megatron", names: "megatron"},
   {id: "c-header", title: "C", format: "c-header", names: "llm-c"},
@@ -17,6 +18,14 @@ const languages = [
   {id: "markdown", title: "Markdown", format: "markdown"},
   {id: "csv", title: "CSV", format: "csv"},
 ];
+
+/// Code bases whose names a model may have, the likeliest first: the one of its own name, then those of each family.
+function likelyNames(request, known) {
+  const plain = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
+  const model = plain(request.preset ?? JSON.parse(request.config).model_type ?? "");
+  return [...known.filter((id) => model.startsWith(plain(id))), "gpt-neox", request.preset ? "nanogpt" : "hf-gpt2",
+    "hf-llama", "hf-bert", "hf-vit", "hf-t5", "hf-bart", "torch-nn"];
+}
 
 function shellWord(text) {
   return /^[\w.,=@%+:\/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
@@ -48,40 +57,45 @@ function commandLine(request) {
 
 const quoted = (text) => JSON.stringify(text);
 
-function cppCode(request, rules) {
-  const lines = [];
-  const includes = ["scalewise.hpp"];
-  const shape = (name, preset, config, file) => {
-    if (config !== undefined) includes.push("json.hpp");
-    const value = config === undefined ? `preset_shape(${quoted(preset)})` : `shape_from_config_file("${file}")`;
-    lines.push(`Shape ${name} = ${value};`);
-  };
-  shape("target", request.preset, request.config, "config.json");
-  const hasBase = (request["base-preset"] ?? request["base-config"]) !== undefined;
-  if (hasBase) shape("base", request["base-preset"], request["base-config"], "base_config.json");
-  const ids = request.compare ? request.compare.split(",") : [request.rule];
-  const parameters = [];
-  for (const setting of request.set ?? []) {
-    const [key, value] = [setting.slice(0, setting.indexOf("=")), setting.slice(setting.indexOf("=") + 1)];
-    if (rules.some((rule) => ids.includes(rule.id) && rule.parameters.some((p) => p.name === key))) {
-      parameters.push([key, value]);
-    } else if (key.startsWith("base.")) {
-      lines.push(`architecture::set_field(base, ${quoted(key.slice(5))}, ${quoted(value)});`);
-    } else {
-      lines.push(`architecture::set_field(target, ${quoted(key)}, ${quoted(value)});`);
-    }
+/// Lines that make the shapes of a plan, and what they include.
+function cppShapes(request, isParameter) {
+  const shape = (name, preset, file) => preset === undefined ? `Shape ${name} = shape_from_config_file("${file}");`
+    : `Shape ${name} = preset_shape(${quoted(preset)});`;
+  const set = (prefix, name) => (request.set ?? []).filter((one) => one.startsWith("base.") === Boolean(prefix) && !isParameter(one))
+    .map((one) => settingOf(one.slice(prefix.length))).map(([key, value]) =>
+      `if (!architecture::set_field(${name}, ${quoted(key)}, ${quoted(value)}))\n` +
+      `    throw InvalidInput(${quoted(key)}, ${quoted(value)}, "a field of the shape");`);
+  const lines = [shape("target", request.preset, "config.json"), ...set("", "target")];
+  const like = ["width", "depth", "experts"].filter((key) => request[`base-${key}`])
+    .map((key) => `.${key} = ${Number(request[`base-${key}`])}`);
+  if (like.length > 0) lines.push(`Shape base = base_like(target, {${like.join(", ")}});`);
+  else if (hasBase(request)) lines.push(shape("base", request["base-preset"], "base_config.json"));
+  return [...lines, ...set("base.", "base")].flatMap((line) => line.split("\n"));
+}
+
+const hasBase = (request) => Object.keys(request).some((key) => key.startsWith("base-"));
+
+const settingOf = (text) => [text.slice(0, text.indexOf("=")), text.slice(text.indexOf("=") + 1)];
+
+function cppCode(request, rules, shown) {
+  if (shown.described) {
+    throw new Error("C++ code is for models with a shape, and this one is a list of tensors: docs/any_model.md has its code.");
   }
-  const number = (value) => ({"true": "1", "false": "0"})[value] ?? value;
+  const ids = request.compare ? request.compare.split(",") : [request.rule];
+  const parametersOf = (id) => (rules.find((rule) => rule.id === id)?.parameters ?? []).map((p) => p.name);
+  const isParameter = (setting) => ids.some((id) => parametersOf(id).includes(settingOf(setting)[0]));
+  const lines = cppShapes(request, isParameter);
   lines.push(`const Optimizer optimizer = policy::optimizer_named("optimizer", ${quoted(request.optimizer ?? "adamw")});`,
     `const DecayForm decay = messages::value_of(policy::decay_words, "decay", ${quoted(request.decay ?? "coupled")});`);
+  const number = (value) => ({"true": "1", "false": "0"})[value] ?? String(Number(value));
   const plans = [];
   for (const id of ids) {
-    const own = rules.find((rule) => rule.id === id)?.parameters ?? [];
-    const list = parameters.filter(([key]) => own.some((p) => p.name === key))
+    const list = (request.set ?? []).map(settingOf).filter(([key]) => parametersOf(id).includes(key))
       .map(([key, value]) => `{${quoted(key)}, ${number(value)}}`).join(", ");
     const name = ids.length === 1 ? "plan" : id.replaceAll("-", "_").replace(/^(\d)/, "_$1") + "_plan";
-    const members = [".model = target", ...hasBase ? [".base = base"] : [], ".optimizer = optimizer", ".decay = decay",
-      ...list ? [`.parameters = {${list}}`] : [], ...request.start ? [`.start = ${quoted(request.start)}`] : []];
+    const members = [".model = target", ...hasBase(request) ? [".base = base"] : [], ".optimizer = optimizer",
+      ".decay = decay", ...list ? [`.parameters = {${list}}`] : [],
+      ...request.start ? [`.start = ${quoted(request.start)}`] : []];
     lines.push(`Plan ${name} = make_plan(${quoted(id)}, {${members.join(", ")}});`);
     if (request.fold) lines.push(`${name} = fold(${name}).plan;`);
     if (request["single-rate"]) lines.push(`${name} = single_rate(${name}).plan;`);
@@ -92,20 +106,25 @@ function cppCode(request, rules) {
       `  std::cout << entry.name << " variance " << entry.init_variance.value << " learning rate "`,
       `            << entry.learning_rate.value << '\\n';`, `}`);
   }
-  return ["#include <iostream>", ...[...new Set(includes)].sort().map((name) => `#include <scalewise/${name}>`), "",
-    "int main() {", "  using namespace scalewise;", ...lines.map((line) => `  ${line}`), "}", ""].join("\n");
+  const json = request.config ?? request["base-config"];
+  return ["#include <iostream>", ...json === undefined ? [] : ["#include <scalewise/json.hpp>"],
+    "#include <scalewise/scalewise.hpp>", "", "int main() {", "  using namespace scalewise;",
+    ...lines.map((line) => `  ${line}`), "}", ""].join("\n");
 }
 
-function pytorchCode(request, rules, names) {
-  if (request.compare) throw new Error("PyTorch code is for one rule: compare with none.");
+function torchOptimizer({optimizer}) {
+  if ([undefined, "adamw"].includes(optimizer)) return "AdamW";
+  if (optimizer === "sgd") return "SGD";
+  const other = optimizer.startsWith("muon-") ? "docs/muon.md has it with two optimizers" : "torch.optim has no such optimizer";
+  throw new Error(`This code is for adamw and sgd: ${other}. "Groups as JSON" are for ${optimizer} as well.`);
+}
+
+function pytorchCode(request, rules) {
   const rule = rules.find((one) => one.id === request.rule);
-  const {names: _, ...rest} = request;
-  const command = commandLine({...rest, names, format: "json", out: "plan.json"}).trimEnd();
+  const {names, ...rest} = request;
+  const command = commandLine({...rest, ...names ? {names} : {}, format: "json", save: "plan.json"}).trimEnd();
   const relative = rule?.relative && !request.start;
-  const optimizer = request.optimizer === "sgd" ? "SGD" : "AdamW";
-  if (![undefined, "sgd", "adamw"].includes(request.optimizer)) {
-    throw new Error(`torch.optim has no ${request.optimizer}; "groups as JSON" are for any optimizer.`);
-  }
+  const optimizer = torchOptimizer(request);
   return [...command.split("\n").map((line) => `# ${line}`), "import scalewise", "import torch", "",
     `plan = scalewise.load("plan.json")`,
     relative ? "scalewise.apply(model, plan, base_std=0.02, seed=0)  # the base model's standard deviation"

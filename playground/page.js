@@ -3,30 +3,38 @@
 //
 // The page: a form, the address and the plan, kept equal. What is asked for is a request with the
 // options of `plan` by their names, and "set" an object; the address has the same options after "#".
+// What the page does not know there is a problem that it shows.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const FIRST = "rule=maximal-update&preset=gpt2-xl&base-preset=gpt2";
 const FLAGS = ["fold", "single-rate", "layers"];
-const TEXTS = ["rule", "compare", "preset", "config", "base-preset", "base-config", "optimizer", "decay",
-  "start", "names", "language"];
+const SIZES = ["base-width", "base-depth", "base-experts"];
+const RULES = ["rule", "compare", "start"];
+const TEXTS = [...RULES, "preset", "config", "base-preset", "base-config", ...SIZES, "optimizer", "decay", "names",
+  "language"];
 
 let library;  // the rules, as WebAssembly
 let lists;    // what there is to choose
 let state;    // what is asked for
 let shown = {};  // the last answer without an error
-let waiting;  // for the end of typing
+let pending;  // an element that was changed and is not taken yet: one that may be typed into
 
 // ---- the address ---------------------------------------------------------------------------------
 
 function readAddress(text) {
-  const read = {set: {}};
+  const read = {set: Object.create(null), problems: []};
   for (const [key, value] of new URLSearchParams(text)) {
-    if (FLAGS.includes(key)) read[key] = value === "true";
+    if (FLAGS.includes(key)) {
+      read[key] = value === "true";
+      if (!["true", "false"].includes(value)) read.problems.push(`--${key} = ${value}: expected true or false`);
+    } else if (RULES.includes(key)) read[key] = value.split(",").map((name) => call("scalewise_rule", name)).join(",");
     else if (TEXTS.includes(key)) read[key] = value;
-    else if (key === "set" && value.includes("=")) {
-      const equals = value.indexOf("=");
-      read.set[value.slice(0, equals)] = value.slice(equals + 1);
+    else if (key === "set") {
+      const [field] = value.split("=");
+      read.set[field] = value === field ? undefined : value.slice(field.length + 1);
+    } else {
+      read.problems.push(`--${key} (unknown): expected an option of this page, one of --${[...TEXTS, ...FLAGS, "set"].join(", --")}`);
     }
   }
   return read;
@@ -37,38 +45,33 @@ function writeAddress(from) {
   for (const key of [...TEXTS, ...FLAGS]) if (from[key]) words.append(key, from[key]);
   for (const setting of settings(from)) words.append("set", setting);
   // Commas and equals signs read better as they are.
-  return String(words).replaceAll("%2C", ",").replace(/(?<=set=[^&]*)%3D/, "=").replaceAll("%3D", "=");
+  return String(words).replaceAll("%2C", ",").replaceAll("%3D", "=");
 }
 
 // ---- requests ------------------------------------------------------------------------------------
 
-const settings = (from) => Object.entries(from.set).map(([key, value]) => `${key}=${value}`);
+/// As --set has them: a value is missing where it was.
+const settings = (from) =>
+  Object.entries(from.set).map(([key, value]) => value === undefined ? key : `${key}=${value}`);
 
 /// The options of `plan` that make this plan.
 function requestOf(from) {
   const request = {};
   for (const key of [...TEXTS, ...FLAGS]) if (from[key]) request[key] = from[key];
   delete request.language;
-  if (from.compare !== undefined) {
-    delete request.rule;
-    delete request.names;  // one plan at a time
-  }
-  for (const side of ["", "base-"]) {
-    if (request[`${side}preset`]) delete request[`${side}config`];
-  }
   const set = settings(from);
   if (set.length > 0) request.set = set;
   return request;
 }
 
-/// The answer of the library as text. The text that it gets is too long for the stack, where ccall would put it.
-function answerTo(text) {
+/// What a function of the library makes of a text, which is too long for the stack, where ccall would put it.
+function call(name, text) {
   const size = library.lengthBytesUTF8(text) + 1;
   const place = library._malloc(size);
   if (place === 0) throw new Error("not enough memory for a text this long");
   try {
     library.stringToUTF8(text, place, size);
-    return library.ccall("scalewise_plan", "string", ["number"], [place]);
+    return library.ccall(name, "string", ["number"], [place]);
   } finally {
     library._free(place);
   }
@@ -79,11 +82,9 @@ function ask(request, format) {
   const {layers, names, compare, ...rest} = request;
   if (layers) rest.layers = true;
   if (compare) rest.compare = compare.split(",");
-  if (format) {
-    rest.format = format;
-    if (names) rest.names = names;
-  }
-  const answer = JSON.parse(answerTo(JSON.stringify(rest)));
+  if (names && (format || compare)) rest.names = names;
+  if (format) rest.format = format;
+  const answer = JSON.parse(call("scalewise_plan", JSON.stringify(rest)));
   if (answer.error) throw new Error(answer.error);
   return answer;
 }
@@ -92,7 +93,7 @@ function ask(request, format) {
 
 function make(tag, properties, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
+  for (const child of children) element.append(child);
   return element;
 }
 
@@ -144,21 +145,32 @@ function buildForm() {
 
 const option = (of, key) => of ? `base-${key}` : key;
 
-/// Everything that shows the state, from the state.
-function fillForm() {
+const hasSize = () => SIZES.some((key) => state[key]);
+
+/// Everything that shows the state, from the state; an input that is typed into stays unless `all` is true.
+function fillForm(all) {
   for (const part of document.querySelectorAll("[data-of]")) {
     const of = part.dataset.of;
     const config = state[option(of, "config")];
     const isConfig = config !== undefined && !state[option(of, "preset")];
     choose(part.querySelector("[data-model]"), isConfig ? "config.json" : state[option(of, "preset")] ?? "");
     part.querySelector("[data-config]").hidden = !isConfig;
-    part.querySelector("details").hidden = Boolean(of) && !isConfig && !state["base-preset"];
+    part.querySelector("details").hidden = Boolean(of) && !isConfig && !state["base-preset"] && !hasSize();
     const text = part.querySelector("textarea");
-    if (document.activeElement !== text) text.value = config ?? "";
+    if (all || document.activeElement !== text) text.value = config ?? "";
   }
-  const [first, second] = idsOf(state);
+  const others = Boolean(state["base-preset"]) || state["base-config"] !== undefined;
+  $("base-sizes").hidden = others && !hasSize();
+  for (const key of SIZES) if (all || document.activeElement !== $(key)) $(key).value = state[key] ?? "";
+  const [first, ...rest] = idsOf(state);
   choose($("rule"), first);
-  choose($("second"), second ?? "");
+  choose($("second"), rest.join(","));
+  fillRule(all);
+}
+
+/// What depends on the rules.
+function fillRule(all) {
+  $("about-rule").textContent = idsOf(state).map((id) => `docs/rules/${id}.md`).join(", ");
   const rules = rulesOf(state);
   const stated = (name) => rules.every((rule) => rule.optimizers.includes(name));
   fillSelect($("optimizer"), lists.optimizers.map((name) =>
@@ -175,7 +187,7 @@ function fillForm() {
 
   const parameters = new Map(rules.flatMap((rule) => rule.parameters.map((p) => [p.name, p.value])));
   const key = JSON.stringify([...parameters]);
-  if ($("parameters").dataset.key !== key) {  // an input that is typed into stays
+  if ($("parameters").dataset.key !== key) {
     $("parameters").dataset.key = key;
     $("parameters").replaceChildren(...[...parameters].map(([name, value]) => {
       const label = fieldInput(name, "number", "");
@@ -185,20 +197,19 @@ function fillForm() {
   }
   for (const input of document.querySelectorAll("[data-set]")) {
     const value = state.set[input.dataset.set] ?? "";
-    if (document.activeElement === input && input.tagName === "INPUT") continue;
+    if (!all && document.activeElement === input && input.tagName === "INPUT") continue;
     if (input.tagName === "SELECT") choose(input, value);
     else input.value = value;
   }
 }
 
-/// What a field has unless it is changed.
+/// What a field has unless it is changed; nothing where there is no plan.
 function showDefaults() {
   for (const input of document.querySelectorAll("[data-of] [data-set]")) {
     const of = input.closest("[data-of]").dataset.of;
-    const value = (of ? shown.base : shown.shape)?.[input.dataset.set.slice(of.length)];
-    const text = value === null || value === undefined ? "" : String(value);
+    const text = (of ? shown.base : shown.shape)?.[input.dataset.set.slice(of.length)] ?? "";
     if (input.tagName === "INPUT") input.placeholder = text;
-    else input.options[0].textContent = text && !(input.dataset.set in state.set) ? `(${text})` : "(as it was)";
+    else input.options[0].textContent = input.dataset.set in state.set ? "(the model’s own)" : text && `(${text})`;
   }
 }
 
@@ -206,6 +217,7 @@ function setModel(of, value) {
   const isConfig = value === "config.json";
   state[option(of, "preset")] = isConfig || !value ? undefined : value;
   state[option(of, "config")] = isConfig ? state[option(of, "config")] ?? "" : undefined;
+  if (of && value) for (const key of SIZES) state[key] = undefined;
   for (const key of Object.keys(state.set)) {
     if (key.startsWith("base.") === Boolean(of) && (of || key in lists.fields)) delete state.set[key];
   }
@@ -215,6 +227,7 @@ function setRules(first, second) {
   const before = rulesOf(state).flatMap((rule) => rule.parameters.map((p) => p.name));
   state.rule = second ? undefined : first;
   state.compare = second ? `${first},${second}` : undefined;
+  if (second) state.names = undefined;
   const rules = rulesOf(state);
   const now = rules.flatMap((rule) => rule.parameters.map((p) => p.name));
   for (const key of before) if (!now.includes(key)) delete state.set[key];
@@ -236,8 +249,17 @@ function take(element) {
   else if (element.id === "rule" || element.id === "second") setRules($("rule").value, $("second").value);
   else if (element.id === "rewrite") for (const flag of ["fold", "single-rate"]) state[flag] = value === flag;
   else if (element.type === "checkbox") state[element.id] = element.checked;
-  else state[element.id] = value || undefined;
-  changed();
+  else state[element.id] = value.trim() || undefined;
+  changed(element.tagName === "SELECT" || element.type === "checkbox");
+}
+
+/// Takes what was typed last.
+function flush() {
+  if (!pending) return;
+  const {element, timer} = pending;
+  pending = undefined;
+  clearTimeout(timer);
+  take(element);
 }
 
 async function takeFile(file, of) {
@@ -245,7 +267,7 @@ async function takeFile(file, of) {
   const text = await file.text();
   setModel(of, "config.json");
   state[option(of, "config")] = text;
-  changed();
+  changed(true);
 }
 
 // ---- the plan ------------------------------------------------------------------------------------
@@ -258,10 +280,9 @@ function cell(text, column) {
     make("span", {className: "formula", textContent: ` = ${formula.join(" = ")}`}));
 }
 
-function names(text) {  // breaks after "_" too
-  const parts = text.split("_");
-  return make("th", {scope: "row"},
-    ...parts.flatMap((part, i) => i + 1 < parts.length ? [`${part}_`, make("wbr")] : [part]));
+function names(text) {  // breaks after "_" and "." too
+  const parts = text.match(/[^_.]*[_.]|[^_.]+/g) ?? [];
+  return make("th", {scope: "row"}, ...parts.flatMap((part) => [part, make("wbr")]));
 }
 
 function table(one) {
@@ -276,53 +297,107 @@ function table(one) {
   return region;
 }
 
+const showLines = (list, lines) => list.replaceChildren(...lines.map((text) => make("li", {textContent: text})));
+
 function showPlan(answer) {
   $("summary").replaceChildren(...answer.plans.map((plan) => make("p", {},
     make("strong", {textContent: plan.rule}), ` ${plan.citation} `,
     make("span", {className: "count", textContent: `${plan.parameter_count.toLocaleString("en")} parameters`}))));
-  $("messages").replaceChildren(...answer.messages.map((text) => make("li", {textContent: text})));
+  const base = answer.plans.find((plan) => plan.base)?.base;
+  if (base) $("summary").append(make("p", {}, make("strong", {textContent: "base"}), ` ${base}`));
+  showLines($("messages"), answer.messages);
   $("tables").replaceChildren(...answer.tables.filter((one) => one.rows.length > 0).map(table));
   $("legend").replaceChildren(...answer.legend.map((text) => make("div", {textContent: text})));
 }
 
-function codeText() {
+/// The names for a language: those that were chosen, or its own, or the first that the model can have.
+function namesFor(language, request) {
+  if (request.names || language.names || shown.described) return request.names ?? (shown.described ? "" : language.names);
+  const fits = (names) => {
+    try {
+      return Boolean(ask({...request, names}, "json"));
+    } catch {
+      return false;
+    }
+  };
+  const likely = likelyNames(request, lists.names.map((one) => one.id));
+  return likely.find(fits) ?? likely[0];
+}
+
+/// The code, and what is said with it.
+function codeOf(request) {
   const language = languages.find((one) => one.id === state.language) ?? languages[0];
-  const request = requestOf(state);
-  const named = state.names ?? language.names;
-  if (language.write) return language.write(request, lists.rules, named);
-  if (language.names && request.compare) throw new Error(`${language.title} is for one rule: compare with none.`);
-  return ask({...request, names: language.names ? named : undefined}, language.format).text;
+  if (language.names === undefined) {
+    return language.write ? {text: language.write(request, lists.rules, shown), messages: []}
+                          : ask({...request, names: undefined}, language.format);
+  }
+  if (request.compare) throw new Error(`${language.title} is for one rule: compare with none.`);
+  language.check?.(request);
+  const named = {...request, names: namesFor(language, request)};
+  const answer = ask(named, language.format ?? "json");
+  return language.write ? {...answer, text: language.write(named, lists.rules, shown)} : answer;
+}
+
+function showCode() {
+  let code, failed = false;
+  try {
+    code = codeOf(requestOf(state));
+  } catch (error) {
+    code = {text: error.message, messages: []};
+    failed = true;
+  }
+  $("code").textContent = code.text;
+  $("copy").disabled = failed;
+  showLines($("code-messages"), code.messages.filter((line) => !shown.messages.includes(line)));
+}
+
+/// An error, and which control it is of if its message begins with the name of one.
+function showError(text) {
+  for (const input of document.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-describedby");
+  }
+  $("error").hidden = !text;
+  $("error").textContent = text.length > 700 ? `${text.slice(0, 350)} … ${text.slice(-350)}` : text;
+  const [, name] = /^(?:--)?([\w.-]+)/.exec(text) ?? [];
+  const control = [...document.querySelectorAll("#form :is(input, select, textarea)")].find((input) =>
+    [input.dataset.set, input.id, input.dataset.model].includes(name));
+  control?.setAttribute("aria-invalid", "true");
+  control?.setAttribute("aria-describedby", "error");
 }
 
 function refresh() {
-  $("error").hidden = true;
+  let problem = state.problems.join("; ");
   try {
-    shown = ask(requestOf(state));
-    showPlan(shown);
-    showDefaults();
-    try {
-      $("code").textContent = codeText();
-    } catch (error) {
-      $("code").textContent = error.message;
-    }
+    if (!problem) shown = ask(requestOf(state));
   } catch (error) {
-    $("error").textContent = error.message;
-    $("error").hidden = false;
+    problem = error.message;
   }
-  $("plan").hidden = $("output").hidden = !$("error").hidden;
+  $("plan").hidden = $("output").hidden = Boolean(problem);
+  showError(problem);
+  if (problem) {
+    shown = {};
+  } else {
+    showPlan(shown);
+    showCode();
+  }
+  showDefaults();
 }
 
-/// False where the state is too long for an address: browsers take two million characters.
-function showAddress() {
+/// False where the state is too long for an address: browsers take two million characters. With `step`, the button
+/// Back leads to the last one.
+function showAddress(step) {
   const config = (state.config ?? "").length + (state["base-config"] ?? "").length;
   const address = config < 1e6 ? writeAddress(state) : "";
   const fits = config < 1e6 && address.length < 2e6;
-  history.replaceState(null, "", fits ? `#${address}` : location.pathname);
+  const place = fits ? `#${address}` : location.pathname;
+  if (place !== location.hash) history[step ? "pushState" : "replaceState"](null, "", place);
   return fits;
 }
 
-function changed() {
-  showAddress();
+function changed(step) {
+  state.problems = [];
+  showAddress(step);
   $("done").textContent = "";
   fillForm();
   refresh();
@@ -331,26 +406,33 @@ function changed() {
 function readState() {
   const text = location.hash.slice(1);
   state = readAddress(text || FIRST);
-  fillForm();
+  fillForm(true);
   refresh();
 }
 
 // ---- buttons -------------------------------------------------------------------------------------
 
 async function copy(text, what) {
+  let copied = true;
   try {
     await navigator.clipboard.writeText(text);
   } catch {  // where pages may not use it
     const area = document.body.appendChild(make("textarea", {value: text, className: "away"}));
     area.select();
-    document.execCommand("copy");
+    copied = document.execCommand("copy");
     area.remove();
   }
-  $("done").textContent = `${what} copied`;
+  $("done").textContent = copied ? `${what} copied` : `The browser does not let the page copy: select it by hand`;
 }
 
 function download() {
-  const {text} = ask(requestOf(state), "json");
+  flush();
+  let text;
+  try {
+    ({text} = ask(requestOf(state), "json"));
+  } catch (error) {
+    return showError(error.message);
+  }
   const blob = new Blob([text], {type: "application/json"});
   const link = make("a", {href: URL.createObjectURL(blob), download: "plan.json"});
   link.click();
@@ -359,10 +441,12 @@ function download() {
 
 function connect() {
   document.addEventListener("input", ({target}) => {
-    clearTimeout(waiting);
+    if (pending?.element !== target) flush();
+    clearTimeout(pending?.timer);
     const typing = target.tagName === "TEXTAREA" || target.type === "text";
-    waiting = setTimeout(() => take(target), typing ? 200 : 0);
+    pending = {element: target, timer: setTimeout(flush, typing ? 200 : 0)};
   });
+  document.addEventListener("change", flush);
   $("form").addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", readState);
   document.addEventListener("dragover", (event) => event.preventDefault());
@@ -372,6 +456,7 @@ function connect() {
     takeFile(event.dataTransfer.files[0], part?.dataset.of ?? "");
   });
   $("share").addEventListener("click", () => {
+    flush();
     if (showAddress()) copy(location.href, "Link");
     else $("done").textContent = "This model is too long for a link";
   });
@@ -379,14 +464,19 @@ function connect() {
   $("download").addEventListener("click", download);
 }
 
-scalewise().then((module) => {
-  library = module;
+async function start() {
+  library = await scalewise();
   lists = JSON.parse(library.ccall("scalewise_lists", "string", [], []));
   buildForm();
   connect();
   readState();
+  $("needs").hidden = true;
+  for (const part of document.querySelectorAll("fieldset")) part.disabled = false;
   document.documentElement.dataset.ready = "true";
-}).catch((error) => {
+}
+
+start().catch((error) => {
   $("error").textContent = `This browser cannot run the page: ${error}`;
+  document.documentElement.dataset.ready = "false";
   $("error").hidden = false;
 });

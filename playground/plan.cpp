@@ -6,9 +6,11 @@
 //   {"rule": "maximal-update", "preset": "gpt2-xl", "base-preset": "gpt2", "set": ["depth=24"]}
 //
 // "config" and "base-config" are the text of a config.json, not its path. The answer has the tables, and
-// with "format" also "text": what `plan --format` prints. Or it is {"error": "..."}.
+// with "format" also "text": what `plan --format` prints; "messages" are what it says besides. Or it is
+// {"error": "..."}.
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -18,14 +20,17 @@
 #include <utility>
 #include <vector>
 
+#include "planning/described.hpp"
+#include "planning/lists.hpp"
 #include "planning/plans.hpp"
 #include "planning/writing.hpp"
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/dialect/all.hpp"
-#include "scalewise/io/config_json.hpp"
+#include "scalewise/io/json_reader.hpp"
+#include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/plan_table.hpp"
-#include "scalewise/io/shape_json.hpp"
+#include "scalewise/io/published_configs.hpp"
 #include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
 
@@ -39,8 +44,16 @@ class Request {
  public:
   explicit Request(const std::string& text) : json_(io::parse_json(text, "request")) {
     reader().only({"rule", "compare", "optimizer", "decay", "start", "preset", "config",
-                   "base-preset", "base-config", "set", "extra", "fold", "single-rate", "names",
-                   "layers", "format"});
+                   "base-preset", "base-config", "base-width", "base-depth", "base-experts", "set",
+                   "fold", "single-rate", "names", "layers", "format"});
+    const auto refuse_both = [&](const auto& exclusions) {
+      for (const tools::Exclusion& one : exclusions) {
+        if (given(one.option) && given(one.other)) throw one.error();
+      }
+    };
+    refuse_both(tools::comparison_exclusions);
+    refuse_both(tools::shape_exclusions);
+    refuse_both(tools::rewriting_exclusions);
   }
 
   std::string text(const char* key, std::string otherwise = {}) const {
@@ -57,18 +70,29 @@ class Request {
   std::string rule(const char* key) const {
     return reader().has(key) ? policy::rule_id(text(key), std::string("--") + key) : "";
   }
-  /// Of a preset, or of what is in a file `name`.
-  std::optional<tools::GivenModel> model(const char* preset, const char* config, const char* name,
-                                         Json& messages) const {
-    if (reader().has(preset)) return tools::GivenModel{preset_shape(text(preset))};
-    if (!reader().has(config)) return {};
-    const io::ModelConfig read = io::model_config(io::parse_json(text(config), name), name);
-    for (const std::string& note : read.notes) messages.push_back("note: " + note);
-    return tools::GivenModel{read.shape, read.code, read.initializer_std};
+  /// As the program reads it from a command line; 0 where none is given.
+  long size(const char* key) const {
+    const std::string word = text(key, "0");
+    long value = -1;
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error == std::errc{} && *stop == 0 && value >= 0 && value <= 1000000000) return value;
+    throw InvalidInput(std::string("--") + key, messages::printable(word),
+                       "a whole number from 0 to 1000000000");
+  }
+  /// The text of a file `name`, or what a preset is that no shape describes; empty where neither is given.
+  std::optional<tools::NamedConfig> config(const char* preset, const char* config,
+                                           const char* name) const {
+    if (!reader().has(config)) return tools::config_of_preset(text(preset));
+    return tools::NamedConfig{io::parse_json(text(config), name), name};
   }
 
  private:
   io::JsonReader reader() const { return {json_, "request"}; }
+  /// Of an option with its dashes.
+  bool given(const std::string& option) const {
+    const std::string key = option.substr(2);
+    return reader().has(key) && json_[key] != Json(false);
+  }
 
   Json json_;
 };
@@ -86,10 +110,20 @@ Json plan_summary(const Plan& plan) {
   return {{"rule", plan.rule},
           {"title", plan.title},
           {"citation", citation(plan)},
+          {"base", plan.base ? Json(tools::base_text(plan)) : Json(nullptr)},
           {"parameter_count", plan.parameter_count()}};
 }
 
-Json answer(const Request& request) {
+/// What each field of a shape has.
+Json values_of(const Shape& shape) {
+  Json json = Json::object();
+  architecture::for_each_field(shape, [&](const char* name, const auto& field) {
+    json[name] = architecture::field_text(field);
+  });
+  return json;
+}
+
+tools::PlanArguments arguments_of(const Request& request) {
   tools::PlanArguments a;
   a.rule = request.rule("rule");
   for (const std::string& name : request.list("compare")) {
@@ -100,41 +134,75 @@ Json answer(const Request& request) {
                      request.text("decay", std::string(word(policy::decay_words, a.decay))));
   a.start = request.rule("start");
   a.set = request.list("set");
-  a.extra = request.list("extra");
+  a.base_preset = request.text("base-preset");
+  a.base = {request.size("base-width"), request.size("base-depth"), request.size("base-experts")};
   a.fold = request.flag("fold");
   a.single_rate = request.flag("single-rate");
-  Json messages = Json::array();
-  const auto target = request.model("preset", "config", "config.json", messages);
-  if (!target) throw InvalidInput("preset", "none", "a model", "choose one or give a config.json");
+  return a;
+}
 
-  const std::string names = request.text("names");
-  if (!names.empty()) a.names_code = dialect::dialect_named("names", names).code;
+/// The plans of a request.
+struct Answer {
+  std::vector<Plan> plans;
+  std::optional<DescribedModel> described;  // of a model that has no shape
+};
+
+Answer plans_of(const Request& request, const tools::PlanArguments& a, const tools::Say& say) {
+  const auto config = request.config("preset", "config", "config.json");
+  const auto base = request.config("base-preset", "base-config", "base config.json");
+  if (config && tools::has_no_shape(*config)) {
+    const auto sizes = tools::described_config(a, *config, base, say);
+    const DescribedModel model = tools::described_model(a, sizes, say);
+    return {tools::make_plans(a, model, say), model};
+  }
+  const auto model = [&](const char* key, const std::optional<tools::NamedConfig>& of) {
+    const std::string preset = request.text(key);
+    return preset.empty() && of ? tools::given_config(*of, say) : tools::model_of_preset(preset);
+  };
+  const auto target = model("preset", config);
+  if (!target) throw InvalidInput("preset", "none", "a model", "choose one or give a config.json");
+  return {tools::make_plans(a, *target, model("base-preset", base), say), {}};
+}
+
+Json answer(const Request& request) {
+  Json messages = Json::array();
   const auto say = [&](const std::string& line) {  // plans of several rules say the same
     if (std::find(messages.begin(), messages.end(), line) == messages.end())
       messages.push_back(line);
   };
-  const std::vector<Plan> plans = make_plans(
-      a, *target, request.model("base-preset", "base-config", "base config.json", messages), say);
+  tools::PlanArguments a = arguments_of(request);
+  const std::string names = request.text("names");
+  const auto* dialect = names.empty() ? nullptr : &dialect::dialect_named("--names", names);
+  if (dialect != nullptr) a.names_code = dialect->code;
+  const auto [plans, described] = plans_of(request, a, say);
   const bool compare = !a.compare.empty();
   const bool layers = request.flag("layers");
 
   Json json = {{"plans", Json::array()}, {"tables", Json::array()}};
   for (const Plan& plan : plans) json["plans"].push_back(plan_summary(plan));
+  if (described) json["tables"].push_back(table_json(tools::roles_table(*described)));
   for (const Table& table : tables_of(plans, compare, layers)) {
     json["tables"].push_back(table_json(table));
   }
-  json["legend"] = legend(plans);
-  json["messages"] = messages;
-  json["shape"] = to_json(plans.front().shape);
-  json["base"] = plans.front().base ? to_json(*plans.front().base) : Json(nullptr);
-  const std::string format = request.text("format");
-  if (!names.empty()) {
-    const auto& dialect = dialect::dialect_named("names", names);
-    json["text"] = tools::write_named(name_plan(plans.front(), dialect), format, layers, 0, say);
-    json["messages"] = messages;
-  } else if (!format.empty()) {
-    json["text"] = tools::write_plans(plans, compare, format, layers);
+  std::vector<std::string> lines = legend(plans);
+  if (described) {
+    lines.insert(lines.begin(), described->sizes.begin(), described->sizes.end());
+    lines.insert(lines.begin(), described->ties.begin(), described->ties.end());
   }
+  json["legend"] = lines;
+  json["described"] = described.has_value();
+  json["shape"] = values_of(plans.front().shape);
+  json["base"] = plans.front().base ? values_of(*plans.front().base) : Json(nullptr);
+  const std::string format = request.text("format");
+  if (described) tools::require_of_list(names, format);
+  if (dialect != nullptr) {
+    if (!dialect->note.empty()) say("note: " + std::string(dialect->note));
+    json["text"] = tools::write_named(name_plan(plans.front(), *dialect), format, layers, 0, say);
+  } else if (!format.empty()) {
+    json["text"] = (described && format == "table" ? tools::roles_text(*described) : "") +
+                   tools::write_plans(plans, compare, format, layers);
+  }
+  json["messages"] = messages;
   return json;
 }
 
@@ -198,6 +266,8 @@ Json lists() {
                              {"parameters", parameters}});
   }
   for (const Preset& preset : presets()) json["presets"].push_back(preset.id);
+  for (const io::PublishedConfig& config : io::published_configs)
+    json["presets"].push_back(config.id);
   for (const dialect::Dialect* dialect : dialect::all_dialects) {
     json["names"].push_back({{"id", dialect->id}, {"title", dialect->title}});
   }
@@ -216,6 +286,17 @@ const char* handed_over(const Json& json) {
 extern "C" {
 
 const char* scalewise_lists() { return handed_over(lists()); }
+
+/// The id of a rule by any of its names; the text itself where it is none.
+const char* scalewise_rule(const char* name) {
+  static std::string id;
+  try {
+    id = policy::rule_id(name);
+  } catch (const InvalidInput&) {  // scalewise_plan() says what is wrong
+    id = name;
+  }
+  return id.c_str();
+}
 
 const char* scalewise_plan(const char* request) {
   try {

@@ -27,7 +27,7 @@ for header in nlohmann/json.hpp fmt/format.h; do
   done
 done
 # One unit, since its headers take as long to compile as all else. Newer versions have a stack of 64 KiB otherwise.
-printf '#include "%s"\n' playground/plan.cpp tools/planning/{plans,set_option,writing}.cpp >"$objects/plan.cpp"
+printf '#include "%s"\n' playground/plan.cpp tools/planning/{described,lists,plans,set_option,writing}.cpp >"$objects/plan.cpp"
 compile=(em++ -std=c++20 "${2:--Oz}" -fwasm-exceptions -D FMT_HEADER_ONLY -I . -I include -I tools
   -isystem "$objects/system" "$objects/plan.cpp")
 if [ "${2-}" = -fsyntax-only ]; then
@@ -37,6 +37,6 @@ fi
 "${compile[@]}" -o "$objects/plan.js" --no-entry \
   -sSINGLE_FILE -sMODULARIZE -sEXPORT_NAME=scalewise -sENVIRONMENT=web,node \
   -sFILESYSTEM=0 -sALLOW_MEMORY_GROWTH -sTOTAL_STACK=1048576 \
-  -sEXPORTED_FUNCTIONS=_scalewise_lists,_scalewise_plan,_malloc,_free \
+  -sEXPORTED_FUNCTIONS=_scalewise_lists,_scalewise_plan,_scalewise_rule,_malloc,_free \
   -sEXPORTED_RUNTIME_METHODS=ccall,lengthBytesUTF8,stringToUTF8 || exit 1
 node playground/assemble.js "$folder" "$objects/plan.js"

@@ -106,17 +106,19 @@ class Browser:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "exception"))
         return result["result"].get("value")
 
-    def open(self, address):
-        """Returns when the page says that it is ready."""
+    def open(self, address, first="", ready="true"):
+        """Returns when the page says that it is ready, or "false". `first`: a script that runs before its own."""
         self._call("Page.navigate", url="about:blank")
+        script = self._call("Page.addScriptToEvaluateOnNewDocument", source=first)["identifier"]
         self._call("Page.navigate", url=address)
         self.evaluate("""new Promise((done, fail) => {
             const start = Date.now();
             (function look() {
-              if (document.documentElement?.dataset.ready) done(true);
+              if (document.documentElement?.dataset.ready === "STATE") done(true);
               else if (Date.now() - start > 20000) fail(new Error("not ready: " + document.body?.innerText));
               else setTimeout(look, 20);
-            })(); })""")
+            })(); })""".replace("STATE", ready))
+        self._call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
     def resize(self, width, height=900, dark=False):
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,

@@ -72,6 +72,15 @@ OF_CONFIGS = """
 OF_RULES, OF_OPTIONS, OF_CONFIGS = ([line + " --set depth=4" * ("depth=" not in line and "shallow" not in line) for line in lines]
                                     for lines in (OF_RULES, OF_OPTIONS, OF_CONFIGS))
 
+# Models that are lists of tensors, and bases like the model.
+OF_OPTIONS += """
+--rule complete-p --preset mixtral-8x7b --base-width 1024
+--rule maximal-update --preset deepseek-v2-lite --base-width 512 --base-depth 9
+--rule complete-p --preset olmoe-1b-7b --base-experts 16 --set mssp=true --layers
+--compare maximal-update,depth-mup --preset gemma-2-2b --base-width 576
+--rule complete-p --preset gpt2 --base-width 192 --base-depth 3 --set base.vocab=100
+""".strip().splitlines()
+
 # What both refuse, in the same words.
 REFUSED = """
 --rule maximal-updat --preset gpt2
@@ -86,4 +95,14 @@ REFUSED = """
 --rule deep-scale-lm --preset llama-3-8b
 --rule deep-scale-lm --preset gpt2 --set activation=relu
 --compare gpt2,he --preset gpt2 --set alpha=1
+--compare gpt2,he --rule gpt2 --preset gpt2
+--rule gpt2 --preset gpt2 --fold --single-rate
+--rule gpt2 --preset gpt2 --set d_model
+--rule gpt2 --preset gpt2 --set __proto__=1
+--rule maximal-update --preset gpt2 --base-width 3x
+--rule maximal-update --preset gpt2 --base-width 100
+--rule maximal-update --preset gpt2 --base-preset gpt2 --base-depth 3
+--rule maximal-update --preset mixtral-8x7b
+--rule maximal-update --preset mixtral-8x7b --base-width 1024 --set depth=4
+--rule maximal-update --preset gpt2 --base-preset mixtral-8x7b
 """.strip().splitlines()

@@ -156,7 +156,7 @@ class Playground(unittest.TestCase):
         self.assertTrue(self.js("document.getElementById('error').hidden"))
 
     def test_tables_are_those_of_the_program(self):
-        for line in (plans.OF_RULES[8], plans.OF_RULES[16], plans.OF_OPTIONS[-2], plans.OF_OPTIONS[-1]):
+        for line in (plans.OF_RULES[8], plans.OF_RULES[16], *plans.OF_OPTIONS[-7:]):
             with self.subTest(line):
                 self.go(address_of(line))
                 rows = self.js("""[...document.querySelectorAll("#tables tr")].map((row) =>
@@ -187,6 +187,8 @@ class Playground(unittest.TestCase):
                 run = program(*words_of(line), *names, "--format", language["id"])
                 self.assertEqual(run.returncode, 0, run.stderr)
                 self.assertTrue(self.js("document.getElementById('code').textContent") == run.stdout, "other code")
+                said = self.js("[...document.querySelectorAll('.messages li')].map((li) => li.textContent)")
+                self.assertEqual(said, [one.removeprefix("plan: ") for one in run.stderr.splitlines()])
 
     def test_code_in_python_and_cpp_is_valid(self):
         lines = ["--compare complete-p,maximal-update --config {gpt2-xl} --base-preset gpt2 --set alpha=0.5 "
@@ -205,13 +207,42 @@ class Playground(unittest.TestCase):
         for part in ('{"alpha", 0.5}', 'set_field(base, "depth", "4")', 'set_field(target, "activation", "relu")',
                      '{"zero_head", 1}', "fold(", ".start = \"gpt2\"", "single_rate(", "shape_from_config_file", "main1"):
             self.assertIn(part, code)
-        self.go(address_of("--rule maximal-update --preset gpt2-xl --base-preset gpt2", language="pytorch"))
-        code = self.js("document.getElementById('code').textContent")
-        compile(code, "code.py", "exec")
-        self.assertIn("base_std", code)
-        self.assertIn("# plan --rule maximal-update", code)
-        self.go(address_of("--rule gpt2 --preset gpt2", language="pytorch"))
-        self.assertNotIn("base_std", self.js("document.getElementById('code').textContent"))
+
+    def code_of(self, line, language):
+        self.go(address_of(line, language=language))
+        return self.js("document.getElementById('code').textContent")
+
+    def test_cpp_code_for_other_bases_and_numbers(self):
+        code = self.code_of("--rule mup --preset gpt2 --base-width 192 --base-depth 3 --optimizer sgd --set table=08", "cpp")
+        for part in ("base_like(target, {.width = 192, .depth = 3})", 'make_plan("maximal-update"', '{"table", 8}'):
+            self.assertIn(part, code)
+        self.assertIn("docs/any_model.md", self.code_of("--rule mup --preset mixtral-8x7b --base-width 1024", "cpp"))
+        self.assertTrue(self.js("document.getElementById('copy').disabled"))
+
+    def test_code_in_pytorch_has_a_command_that_makes_its_plan(self):
+        base = "--rule mup --preset {} --base-width {}"
+        lines = {base.format("gpt2-xl", 256): "nanogpt", base.format("llama-3-8b", 1024): "hf-llama",
+                 base.format("olmo-2-1b", 512): "olmo2", base.format("vit-b16", 192): "hf-vit",
+                 base.format("t5-base", 192): "hf-t5", base.format("bert-large", 256): "hf-bert",
+                 base.format("pythia-160m", 192): "gpt-neox", base.format("mixtral-8x7b", 1024): None,
+                 "--rule mup --config {gpt2} --base-width 192": "hf-gpt2", "--rule gpt2 --config {phi-3-mini}": "phi3"}
+        for line, names in lines.items():
+            with self.subTest(line), tempfile.TemporaryDirectory() as folder:
+                code = self.code_of(line, "pytorch")
+                compile(code, "code.py", "exec")
+                self.assertEqual("base_std" in code, "mup" in line)
+                shell = "".join(text[2:] + "\n" for text in code.splitlines() if text.startswith("# "))
+                for name, value in pairs_of(line):
+                    if name == "--config":
+                        pathlib.Path(folder, "config.json").write_text(pathlib.Path(value).read_text(encoding="utf-8"), encoding="utf-8")
+                run = subprocess.run(["bash", "-c", f"plan() {{ '{PLAN}' \"$@\"; }}; {shell}"], cwd=folder, capture_output=True,
+                                     text=True, check=False)
+                self.assertEqual(run.returncode, 0, code + run.stderr)
+                plan = json.loads(pathlib.Path(folder, "plan.json").read_text(encoding="utf-8"))
+                self.assertEqual(plan.get("dialect"), names)
+        for line, said in (("--rule mup --preset vit-b16 --base-width 192 --names nanogpt", "cannot name"),
+                           ("--rule mup --preset gpt2 --base-width 192 --optimizer muon-original", "docs/muon.md")):
+            self.assertIn(said, self.code_of(line, "pytorch"))
 
     def test_a_link_restores_what_was_typed(self):
         self.browser.open(PAGE)
@@ -243,13 +274,99 @@ class Playground(unittest.TestCase):
         self.js(f"({type_into})('#rule', 'gpt2')")
         self.assertNotIn("alpha", self.js("location.hash"))
 
+    def error(self):
+        return self.js("document.getElementById('error').hidden ? '' : document.getElementById('error').textContent")
+
+    def test_what_the_page_does_not_know_in_an_address_is_an_error(self):
+        for words in ("bogus=1", "constant=logits=2", "cut=qkv", "extra=a:hidden:2", "fold=1", "layers=yes", "__proto__=1"):
+            with self.subTest(words):
+                self.go("rule=gpt2&preset=gpt2&" + words)
+                self.assertIn("--" + words.split("=")[0], self.error())
+                self.assertTrue(self.js("document.getElementById('plan').hidden"))
+        self.go("rule=gpt2&preset=gpt2&set=" + "x" * 200_000 + "=1")
+        self.assertLess(len(self.error()), 1000)
+        self.go("compare=mup,NTK&preset=gpt2&base-preset=gpt2")
+        self.assertEqual(self.js("state.compare"), "maximal-update,neural-tangent")
+
+    def type_into(self, *pairs):
+        """As from a keyboard, without a pause: an element that is left says that it was changed."""
+        leave = 'e.dispatchEvent(new Event("change", {bubbles: true}));'
+        self.js("".join(f"""{{ const e = document.querySelector({json.dumps(selector)}); e.focus(); e.value = {json.dumps(value)};
+            e.dispatchEvent(new Event("input", {{bubbles: true}})); {leave * (i + 1 < len(pairs))} }}""" for i, (selector, value) in enumerate(pairs)))
+
+    def test_what_was_typed_is_not_lost(self):
+        self.go(address_of("--rule gpt2 --preset gpt2"))
+        self.type_into(("[data-set=d_model]", "5120"), ("[data-set=heads]", "64"))
+        self.js("document.getElementById('share').click()")
+        self.assertIn("set=d_model=5120&set=heads=64", self.js("location.hash"))
+        self.go("compare=gpt2,he,xavier&preset=gpt2")
+        self.type_into(("#rule", "bert"))
+        self.js("flush()")
+        self.assertEqual(self.js("state.compare"), "bert,he,xavier")
+
+    def test_back_leads_to_the_last_choice(self):
+        self.browser.open(PAGE)
+        self.type_into(("[data-set=depth]", "7"), ("[data-of=''] [data-model]", "gpt2-large"))
+        self.js("flush()")
+        self.assertEqual(self.js("[shown.shape.d_model, shown.shape.depth]"), ["1280", "36"])
+        self.js("history.back(); new Promise((done) => setTimeout(done, 300))")
+        self.assertEqual(self.js("[shown.shape.d_model, shown.shape.depth]"), ["1600", "7"])
+        self.assertEqual(self.js("document.querySelector('[data-set=depth]').value"), "7")
+
+    def test_a_phone_shows_errors_and_names(self):
+        self.browser.resize(390, 844)
+        self.addCleanup(self.browser.resize, 1280)
+        self.go(address_of("--rule gpt2 --preset gpt2 --set heads=7"))
+        self.js("document.querySelector('[data-of=\"\"] details').open = true; scrollTo(0, 700)")
+        self.assertLess(self.js("document.getElementById('error').getBoundingClientRect().bottom"), 844)
+        self.assertGreaterEqual(self.js("document.getElementById('error').getBoundingClientRect().top"), 0)
+        self.assertEqual(self.js("document.querySelector('[aria-invalid]').dataset.set"), "heads")
+        self.assertEqual(self.js("[...document.querySelectorAll('[data-set=d_ff], [data-set=biases] option')].map((e) => e.placeholder || e.text).join('')"),
+                         "truefalse")  # nothing of the last plan
+        self.go(address_of("--rule gpt2 --preset gpt2"))
+        self.assertEqual(self.js("[document.querySelector('[data-set=d_ff]').placeholder, document.querySelector('[data-set=biases]').options[0].text]"),
+                         ["3072", "(true)"])
+        self.assertEqual(self.js("""(() => { const region = document.querySelectorAll(".scroll")[1]; region.scrollLeft = 300;
+            return region.querySelector("tbody th").getBoundingClientRect().left - region.getBoundingClientRect().left; })()"""), 1)
+        for dark in (False, True):
+            self.browser.resize(390, 844, dark=dark)
+            self.assertGreaterEqual(self.js("""(() => { const light = (text) => text.match(/\\d+/g).slice(0, 3).map((c) => c / 255)
+                .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+                .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0.05);
+                const of = (element, key) => light(getComputedStyle(element)[key]);
+                const edge = of($("rule"), "borderTopColor");
+                return Math.min(...[$("rule"), $("rule").closest("fieldset")].map((e) => of(e, "backgroundColor"))
+                    .map((back) => Math.max(edge / back, back / edge))); })()"""), 3)
+
+    def test_a_copy_that_fails_is_said(self):
+        self.go(address_of("--rule gpt2 --preset gpt2"))
+        self.js("navigator.clipboard && (navigator.clipboard.writeText = () => Promise.reject()); document.execCommand = () => false;"
+                "document.getElementById('share').click(); new Promise((done) => setTimeout(done, 100))")
+        self.assertIn("does not let", self.js("document.getElementById('done').textContent"))
+        self.browser.open(PAGE)
+
+    def test_five_thousand_layers_have_their_rows(self):
+        self.go(address_of("--rule gpt2 --preset gpt2 --set depth=5000 --layers"))
+        self.assertEqual(self.error(), "")
+        self.assertGreater(self.js("document.querySelectorAll('#tables tr').length"), 30_000)
+        self.browser.open(PAGE)
+
+    def test_without_webassembly_the_page_says_what_it_needs(self):
+        self.browser.open(PAGE, "delete window.WebAssembly", "false")
+        self.assertIn("cannot run the page", self.error())
+        self.assertTrue(self.js("document.getElementById('rule').matches(':disabled')"))
+        self.assertIn("Firefox 102", self.js("document.getElementById('needs').innerText"))
+        self.browser.errors.clear()
+        self.browser.open(PAGE)
+        self.assertTrue(self.js("document.getElementById('needs').hidden"))
+
     def test_a_dropped_file_is_the_model(self):
         self.go(address_of("--rule gpt2 --preset gpt2"))
         text = (CONFIGS / "llama-2-7b.json").read_text(encoding="utf-8")
         self.js("""(() => { const data = new DataTransfer(); data.items.add(new File([%s], "config.json"));
             document.getElementById("results").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
             return new Promise((done) => setTimeout(done, 200)); })()""" % json.dumps(text))
-        self.assertEqual(self.js("shown.shape.d_model"), 4096)
+        self.assertEqual(self.js("shown.shape.d_model"), "4096")
         self.assertEqual(self.js("document.querySelector('[data-of=\"\"] textarea').value"), text)
 
     def test_the_download_is_the_json_of_the_program(self):
@@ -282,7 +399,7 @@ class Playground(unittest.TestCase):
         files = [path for path in BUILD.iterdir() if path.is_file()]
         self.assertEqual({path.name for path in files}, {"index.html"})
         # Without optimization, which takes most of the time of a build, four times as large as published.
-        self.assertLess(sum(path.stat().st_size for path in files), 4_800_000)
+        self.assertLess(sum(path.stat().st_size for path in files), 5_500_000)
 
         origin = self.served(functools.partial(Quiet, directory=BUILD))
         self.browser.requests.clear()
@@ -336,7 +453,7 @@ class Playground(unittest.TestCase):
                     state.config = JSON.stringify({{...{json.dumps(text)}, unused: "{letter}".repeat({size})}}); changed(); }})()""")
                 said = self.js("document.getElementById('error').hidden ? '' : document.getElementById('error').textContent")
                 self.assertEqual(said, "")
-                self.assertEqual(self.js("shown.shape.d_model"), 768)
+                self.assertEqual(self.js("shown.shape.d_model"), "768")
         self.js("document.getElementById('share').click()")
         self.assertIn("too long for a link", self.js("document.getElementById('done').textContent"))
         self.js("state.config = '['.repeat(2000000); changed()")
@@ -344,7 +461,7 @@ class Playground(unittest.TestCase):
         self.js("state.config = '{'; changed()")
         self.assertIn("valid JSON", self.js("document.getElementById('error').textContent"))
         self.browser.open(PAGE)  # another address for the tests that follow
-        self.assertEqual(self.js("shown.shape.d_model"), 1600)
+        self.assertEqual(self.js("shown.shape.d_model"), "1600")
 
 
 if not browser.chromium():
