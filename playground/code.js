@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A request for a plan as code: the command line, C++ and PyTorch. What needs the numbers of a plan is
-// written by the library; `format` says as what. `names` are those of the tensors in a language that has any; where they
-// are empty, those of the model. `check` throws for a request that the language has no code for.
+// written by the library; `format` says as what. `names` are those of the tensors in a language that has any; where
+// they are empty, those of the model. `check` throws for a request that the language has no code for.
 "use strict";
 
 const languages = [
@@ -61,8 +61,10 @@ const quoted = (text) => JSON.stringify(text);
 function cppShapes(request, isParameter) {
   const shape = (name, preset, file) => preset === undefined ? `Shape ${name} = shape_from_config_file("${file}");`
     : `Shape ${name} = preset_shape(${quoted(preset)});`;
-  const set = (prefix, name) => (request.set ?? []).filter((one) => one.startsWith("base.") === Boolean(prefix) && !isParameter(one))
-    .map((one) => settingOf(one.slice(prefix.length))).map(([key, value]) =>
+  const set = (prefix, name) => (request.set ?? [])
+    .filter((one) => one.startsWith("base.") === Boolean(prefix) && !isParameter(one))
+    .map((one) => settingOf(one.slice(prefix.length)))
+    .map(([key, value]) =>
       `if (!architecture::set_field(${name}, ${quoted(key)}, ${quoted(value)}))\n` +
       `    throw InvalidInput(${quoted(key)}, ${quoted(value)}, "a field of the shape");`);
   const lines = [shape("target", request.preset, "config.json"), ...set("", "target")];
@@ -79,7 +81,8 @@ const settingOf = (text) => [text.slice(0, text.indexOf("=")), text.slice(text.i
 
 function cppCode(request, rules, shown) {
   if (shown.described) {
-    throw new Error("C++ code is for models with a shape, and this one is a list of tensors: docs/any_model.md has its code.");
+    throw new Error("C++ code is for models with a shape, and this one is a list of tensors: docs/any_model.md has " +
+      "its code.");
   }
   const ids = request.compare ? request.compare.split(",") : [request.rule];
   const parametersOf = (id) => (rules.find((rule) => rule.id === id)?.parameters ?? []).map((p) => p.name);
@@ -115,7 +118,8 @@ function cppCode(request, rules, shown) {
 function torchOptimizer({optimizer}) {
   if ([undefined, "adamw"].includes(optimizer)) return "AdamW";
   if (optimizer === "sgd") return "SGD";
-  const other = optimizer.startsWith("muon-") ? "docs/muon.md has it with two optimizers" : "torch.optim has no such optimizer";
+  const other = optimizer.startsWith("muon-") ? "docs/muon.md has it with two optimizers"
+    : "torch.optim has no such optimizer";
   throw new Error(`This code is for adamw and sgd: ${other}. "Groups as JSON" are for ${optimizer} as well.`);
 }
 

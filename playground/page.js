@@ -34,7 +34,8 @@ function readAddress(text) {
       const [field] = value.split("=");
       read.set[field] = value === field ? undefined : value.slice(field.length + 1);
     } else {
-      read.problems.push(`--${key} (unknown): expected an option of this page, one of --${[...TEXTS, ...FLAGS, "set"].join(", --")}`);
+      const known = [...TEXTS, ...FLAGS, "set"].join(", --");
+      read.problems.push(`--${key} (unknown): expected an option of this page, one of --${known}`);
     }
   }
   return read;
@@ -312,7 +313,8 @@ function showPlan(answer) {
 
 /// The names for a language: those that were chosen, or its own, or the first that the model can have.
 function namesFor(language, request) {
-  if (request.names || language.names || shown.described) return request.names ?? (shown.described ? "" : language.names);
+  if (request.names) return request.names;
+  if (language.names || shown.described) return shown.described ? "" : language.names;
   const fits = (names) => {
     try {
       return Boolean(ask({...request, names}, "json"));
@@ -360,10 +362,11 @@ function showError(text) {
   $("error").hidden = !text;
   $("error").textContent = text.length > 700 ? `${text.slice(0, 350)} … ${text.slice(-350)}` : text;
   const [, name] = /^(?:--)?([\w.-]+)/.exec(text) ?? [];
-  const control = [...document.querySelectorAll("#form :is(input, select, textarea)")].find((input) =>
+  const control = name && [...document.querySelectorAll("#form :is(input, select, textarea)")].find((input) =>
     [input.dataset.set, input.id, input.dataset.model].includes(name));
-  control?.setAttribute("aria-invalid", "true");
-  control?.setAttribute("aria-describedby", "error");
+  if (!control) return;
+  control.setAttribute("aria-invalid", "true");
+  control.setAttribute("aria-describedby", "error");
 }
 
 function refresh() {
