@@ -28,6 +28,7 @@ import plans
 PLAN, SOURCE, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 CXX = sys.argv[4]
 CONFIGS = SOURCE / "tests/data/configs"
+FAMILIES = SOURCE / "tests/data/family_configs.jsonl"
 PAGE = (BUILD / "index.html").as_uri()
 FLAGS = {"--fold", "--single-rate", "--layers"}
 FILES = {"--config": "config.json", "--base-config": "base_config.json"}
@@ -140,6 +141,18 @@ class Playground(unittest.TestCase):
                 self.assertTrue(text == run.stdout, "the same numbers in another form")
                 said = [re.sub("^plan: ", "", one) for one in run.stderr.splitlines()]
                 self.assertEqual(self.js("[...document.querySelectorAll('#messages li')].map((li) => li.textContent)"), said)
+
+    def test_a_config_that_is_a_list_of_tensors(self):
+        families = [json.loads(line) for line in FAMILIES.read_text(encoding="utf-8").splitlines()]
+        configs = [json.dumps(family["config"]) for family in families if "config" in family]
+        self.assertGreater(len(configs), 10)
+        for config in configs[::4]:
+            with self.subTest(config), tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "config.json").write_text(config, encoding="utf-8")
+                run = program(*"--rule mup --config config.json --base-width 128 --format json".split(), cwd=folder)
+                self.go(urllib.parse.urlencode({"rule": "mup", "config": config, "base-width": 128}))
+                text = self.error() or self.js("ask(requestOf(state), 'json').text")
+                self.assertTrue(text == (run.stdout or run.stderr.splitlines()[-1].removeprefix("plan: ")), text[:500])
 
     def test_every_rule_is_tried(self):
         tried = {words_of(line)[1] for line in plans.OF_RULES}
