@@ -48,6 +48,16 @@ TEST_CASE("Layers whose output was not recorded are named") {
                                  "layer.1.mlp.output, not recorded"});
   CHECK(left_out({"mlp.output"}) ==
         std::vector<std::string>{"layer.*.attention.output, not recorded"});
+
+  const auto tensors = [&](const std::vector<std::string>& names) {
+    Records records;
+    for (const std::string& name : names) add(records, Signal::update, name, 0, 1);
+    return coordinate_check(records, family).left_out.back();
+  };
+  const std::string of_outputs = "layer.*.mlp.output, not recorded";
+  CHECK(tensors({"mlp_up", "head"}) == of_outputs);
+  CHECK(tensors({"layer.0.mlp_up", "layer.1.mlp_up", "layer.0.key"}) ==
+        "layer.1.key (update), not recorded");
 }
 
 TEST_CASE("Layers are taken together where all runs have them, and steps move them all") {

@@ -109,6 +109,7 @@ class JudgeableSearch {
     batches();
     for (std::string& line : absent_outputs(records_, plan_))
       result_.left_out.push_back(std::move(line));
+    leave_out(absent_tensors(records_, plan_));
     if (layer_names(plan_) == layer_names(family_.back().plan)) miss(uneven_layers(records_));
     if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_));
     if (result_.of_these_plans) uneven();
@@ -118,6 +119,10 @@ class JudgeableSearch {
  private:
   void miss(std::string text) {
     if (!text.empty()) result_.missing.push_back(std::move(text));
+  }
+
+  void leave_out(std::string text) {
+    if (!text.empty()) result_.left_out.push_back(std::move(text));
   }
 
   void names() {

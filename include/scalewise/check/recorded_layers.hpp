@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/records.hpp"
 #include "scalewise/plan/plan.hpp"
@@ -57,6 +58,24 @@ inline std::vector<std::string> absent_outputs(const Records& records, const Pla
                     names.empty() || more == 0 ? "" : fmt::format(" and {} more layers", more)));
   }
   return lines;
+}
+
+/// A line for tensors of layers that were not recorded, though those of other layers were; empty where there are none.
+inline std::string absent_tensors(const Records& records, const Plan& plan) {
+  std::map<Quantity, std::set<std::string>> recorded;  // by place, names with their layers
+  for (const auto& [quantity, steps] : records.all()) {
+    if (is_activation(quantity.signal)) continue;
+    recorded[{quantity.signal, place_of(quantity.name)}].insert(quantity.name);
+  }
+  std::vector<std::string> absent;
+  for (const auto& [quantity, names] : recorded) {
+    if (names.contains(quantity.name)) continue;  // all layers in one
+    for (const Entry& entry : plan.entries) {
+      if (place_of(entry.name) == quantity.name && !names.contains(entry.name))
+        absent.push_back(fmt::format("{} ({})", entry.name, word(signal_words, quantity.signal)));
+    }
+  }
+  return absent.empty() ? "" : scalewise::detail::up_to_three(absent) + ", not recorded";
 }
 
 /// A layer that a run lacks though other runs have it at the same step; empty where there is none.
