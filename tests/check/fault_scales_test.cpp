@@ -202,8 +202,9 @@ TEST_CASE("Possible are mistakes that change a power") {
         "hidden rate missing; hidden rate applied twice; "
         "one global rate; all rates applied twice; backward scale missing; "
         "backward scale applied twice; ");
-  // Ten of each of four rates and three variances, six of each of three multipliers.
-  CHECK(possible_slips(scales, Blocks::residual).size() == 70 + 18);
+  // Fourteen of each of four rates and three variances, without those of the hidden rate (±1) and the hidden standard
+  // deviation (±1/2) that are its factor missing or applied twice; eight of each of three multipliers.
+  CHECK(possible_slips(scales, Blocks::residual).size() == 98 - 4 + 24);
   CHECK(multiplier_slips(scales, Blocks::residual).size() == 18);
   for (const Fault& fault : possible_faults(scales, Blocks::normalized)) {
     CHECK(fault.ingredient != Ingredient::hidden_variance);

@@ -79,6 +79,7 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
         std::vector<std::string>{"hidden rate missing", "hidden rate applied twice",
                                  "one global rate", "all rates applied twice",
                                  "backward scale missing", "backward scale applied twice",
+                                 "exponents of rates that are off (updates would show them)",
                                  "exponent of the output multiplier off by -0.05 to +0.05",
                                  "exponent of the attention scale off by -0.20 to +0.20",
                                  "exponent of the embedding multiplier off by -0.10 to +0.10"});

@@ -15,6 +15,7 @@
 
 #include "scalewise/architecture/observables.hpp"
 #include "scalewise/check/coordinate_report.hpp"
+#include "scalewise/check/diagnosis.hpp"
 #include "scalewise/check/hypotheses.hpp"
 #include "scalewise/check/judgeable.hpp"
 #include "scalewise/check/recorded_assumptions.hpp"
@@ -60,6 +61,8 @@ class CoordinateCheck {
     const double power = prediction_.along_width() ? 0.8 : 0;
     report_.judgements =
         Measurements(records_, prediction_, plan_, judgeable_, power, criteria).take();
+    for (Judgement& j : report_.judgements)
+      j.outlier = outlier_of(j, records, family, criteria.outlier);
     report_.unknown = judgeable_.unknown;
     report_.missing = judgeable_.missing;
     report_.left_out = judgeable_.left_out;
@@ -77,11 +80,11 @@ class CoordinateCheck {
     if (const Judgement* growth = growing(failed || by_role ? sure.doubt : sure.failure)) {
       report_.cause = Cause::growth;
       report_.diagnosis = finding(*growth) +
-                          (by_role ? "the plan lets it grow, as where a tensor has another's role"
-                                   : "the rule itself lets it grow");
+                          (by_role ? ": the plan lets it grow, as where a tensor has another's role"
+                                   : ": the rule itself lets it grow");
     } else if (const Judgement* shrinks = beginning_small()) {
       report_.cause = Cause::mistake;
-      report_.diagnosis = finding(*shrinks) + wrong_output;
+      report_.diagnosis = finding(*shrinks) + ": " + wrong_output;
     } else if (failed) {
       diagnose();
     }
@@ -149,29 +152,6 @@ class CoordinateCheck {
     return nullptr;
   }
 
-  /// The quantity, its slope, and what was expected.
-  static std::string finding(const Judgement& j) {
-    return fmt::format(
-        "{} ({}) {} at step {}, expected {}: ", j.curve.quantity.name,
-        word(signal_words, j.curve.quantity.signal),
-        j.measured ? slope_text(j.measured->slope)
-                   : (j.curve.finite ? (j.curve.is_zero() ? "zero" : j.reason) : "not finite"),
-        j.curve.step, j.expected ? band_text(j.expected->band) : "finite numbers");
-  }
-
-  /// The failure that deviates most, of the earliest step that has one.
-  const Judgement& first_failure() const {
-    const Judgement* found = nullptr;
-    for (const Judgement& j : report_.judgements) {
-      if (j.verdict != Verdict::fail) continue;
-      if (found == nullptr || j.curve.step < found->curve.step ||
-          (j.curve.step == found->curve.step && j.deviation > found->deviation)) {
-        found = &j;
-      }
-    }
-    return *found;
-  }
-
   std::vector<Standing> standings_of(const std::vector<Fault>& faults) const {
     std::vector<Standing> result;
     result.reserve(faults.size());
@@ -183,37 +163,43 @@ class CoordinateCheck {
   }
 
   void diagnose() {
+    const Judgement& first = *first_failure(report_, [](const Judgement&) { return true; });
+    report_.cause = Cause::unknown;
+    if (first.outlier) {
+      report_.diagnosis = finding(first) + ": the plan is not followed there";
+    } else if (first.curve.step > 0 && no_even_update(report_, records_)) {
+      report_.diagnosis =
+          finding(first) +
+          ": the entries of no first update are of one size, as Adam's are: another "
+          "optimizer, or a large epsilon";
+    } else if (!name_mistake(first)) {
+      report_.diagnosis = finding(first) + ": no single part of the rule could be named";
+    }
+  }
+
+  /// Names the most likely mistake.
+  /// Returns:  whether it may be named.
+  bool name_mistake(const Judgement& first) {
     std::vector<Fault> faults = possible_faults(scales_, plan_.shape.blocks);
     const std::vector<Fault> slips = possible_slips(scales_, plan_.shape.blocks);
     faults.insert(faults.end(), slips.begin(), slips.end());
     std::vector<Standing> all = standings_of(faults);
     std::stable_sort(all.begin(), all.end(),
                      [](const Standing& a, const Standing& b) { return a.worse < b.worse; });
-    const std::string seen = finding(first_failure());
-    if (all.empty() || all.front().worse > -likelier) {
-      report_.cause = Cause::unknown;
-      report_.diagnosis = seen + "no single part of the rule could be named";
-      return;
-    }
+    if (all.empty() || all.front().worse > -likelier) return false;
+    const Explanation found = explanation_by(
+        hypothesis_of(scales_, plan_.shape, all.front().fault, assumptions_), report_, criteria_);
+    if (!found.holds) return false;
     report_.cause = Cause::mistake;
     std::size_t alike = 1;
     while (alike < all.size() && all[alike].worse - all.front().worse < 1e-6) ++alike;
-    std::string causes;
-    for (std::size_t i = 0; i < alike; ++i) {
-      causes += (i == 0 ? "" : " or ") + to_string(all[i].fault);
-      if (is_last_tried(all[i].fault, all)) causes += " or beyond";
-    }
     const double next = alike < all.size() ? (std::min)(all[alike].worse, 0.0) : 0;
     report_.log10_odds = (std::min)(9.0, (next - all.front().worse) / 2 / std::log(10.0));
-    report_.diagnosis = seen + causes;
-  }
-
-  /// Whether an exponent that is off is the last on its side of those that were tried.
-  static bool is_last_tried(const Fault& fault, const std::vector<Standing>& all) {
-    return fault.off != 0 && std::none_of(all.begin(), all.end(), [&](const Standing& other) {
-             return other.fault.ingredient == fault.ingredient &&
-                    other.fault.off / fault.off > 1;  // of the same sign, and larger
-           });
+    report_.diagnosis =
+        finding(found.failure == nullptr ? first : *found.failure) + ": " +
+        names_of({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(alike)}, all);
+    if (found.left != nullptr) report_.diagnosis += ", and more: " + finding(*found.left);
+    return true;
   }
 
   /// Requires that a place of this kind was recorded at initialization, and that some change that training made to one was
@@ -294,6 +280,9 @@ class CoordinateCheck {
         report_.unchecked.push_back(to_string(s.fault) + hint);
       }
     }
+    const auto is_update = [](const auto& one) { return one.first.signal == Signal::update; };
+    if (std::none_of(records_.all().begin(), records_.all().end(), is_update))
+      report_.unchecked.emplace_back("exponents of rates that are off (updates would show them)");
     if (blind && !report_.unchecked.empty())
       report_.undecided.push_back("no mistake would show in these records");
     open_slips();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "scalewise/check/fault.hpp"
@@ -137,21 +138,29 @@ inline std::vector<Fault> multiplier_slips(const Scales& scales, Blocks blocks) 
   return all;
 }
 
-/// Exponents of multipliers, rates and standard deviations that are off by little, as far as they can be.
+/// Exponents of multipliers, rates and standard deviations that are off, as far as they can be, and not to where the
+/// factor is missing or applied twice.
 inline std::vector<Fault> possible_slips(const Scales& scales, Blocks blocks) {
   using enum Ingredient;
   std::vector<Fault> all = multiplier_slips(scales, blocks);
+  std::vector<Scales> whole;
+  for (const Fault& fault : possible_faults(scales, blocks))
+    whole.push_back(with_fault(scales, fault));
+  const auto add = [&](Ingredient ingredient, double off) {
+    const Fault fault{ingredient, false, off};
+    if (changes(scales, blocks, fault) &&
+        std::find(whole.begin(), whole.end(), with_fault(scales, fault)) == whole.end())
+      all.push_back(fault);
+  };
+  for (const Ingredient ingredient : multipliers(scales, blocks)) {
+    for (const double off : {-0.5, 0.5}) add(ingredient, off);
+  }
   for (const Ingredient ingredient :
        {hidden_rate, head_rate, input_rate, router_rate, all_rates, hidden_variance, head_variance,
         input_variance, router_variance}) {
-    for (const double off : {-0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25}) {
-      const Fault fault{ingredient, false, off};
-      if (changes(scales, blocks, fault)) all.push_back(fault);
-    }
-  }
-  for (const double off : {-0.5, 0.5}) {  // of a root
-    const Fault fault{router_rate, false, off};
-    if (changes(scales, blocks, fault)) all.push_back(fault);
+    for (const double off :
+         {-1.0, -0.5, -0.25, -0.2, -0.15, -0.1, -0.05, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1.0})
+      add(ingredient, off);
   }
   return all;
 }

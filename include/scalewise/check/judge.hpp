@@ -18,6 +18,7 @@
 #include "scalewise/check/expectation.hpp"
 #include "scalewise/check/growth.hpp"
 #include "scalewise/check/judgeable.hpp"
+#include "scalewise/check/outlier.hpp"
 #include "scalewise/check/verdict.hpp"
 #include "scalewise/numeric/quantile.hpp"
 
@@ -37,6 +38,10 @@ struct Criteria {
   double mean = 0.03;
   double first = 0.06;
   double later = 0.25;
+
+  // By how much one size, or one layer, may be off from the others where the prediction is exact.
+  // Units: a logarithm
+  double outlier = 0.1;
 
   Bending bending{0.05, 0.15, 1.5};
 
@@ -62,7 +67,9 @@ struct Judgement {
   long moves = 0;                       // steps until then that moved something
   std::optional<Expectation> expected;  // none: recorded, not judged
   std::optional<Growth> measured;       // none: zero, not finite, or too few sizes
-  double deviation = 0;                 // from the prediction, as a standard normal deviate
+  std::optional<Outlier>
+      outlier;  // of what is exact: the farthest size or layer; once judged, one that fails
+  double deviation = 0;  // from the prediction, as a standard normal deviate
   Verdict verdict = Verdict::inconclusive;
   std::string reason;  // of what did not pass
 };
@@ -110,6 +117,23 @@ inline bool spans(const SizeCurve& curve) {
 }
 
 }  // namespace detail
+
+/// The size, or the layer of one, that is farthest from the others; none of what is not exact.
+/// `records`: with their layers.
+inline std::optional<Outlier> outlier_of(const Judgement& j, const Records& records,
+                                         const std::vector<Member>& family, double margin) {
+  if (!j.measured || !j.expected || j.expected->regime != Regime::exact ||
+      j.expected->band.is_zero())
+    return {};
+  std::optional<Outlier> found =
+      outlying_size(j.curve, j.measured->slope, j.expected->band, margin);
+  const Measure measure = j.expected->measure;
+  if (measure != Measure::rms && measure != Measure::entry) return found;
+  std::optional<Outlier> layer =
+      outlying_layer(records, family, j.curve.quantity, j.curve.step,
+                     measure == Measure::entry ? &Moments::entry : &Moments::rms, margin);
+  return layer && (!found || layer->deviation > found->deviation) ? layer : found;
+}
 
 /// Measures the growth of everything recorded that is predicted, or not.
 class Measurements {
@@ -224,7 +248,8 @@ inline Thresholds thresholds_of(const Criteria& criteria, std::size_t slopes) {
 }
 
 /// Compares the measured slope with the expected one. It fails where they differ by more than the
-/// threshold of failure, and still do between the two largest sizes.
+/// threshold of failure, and still do between the two largest sizes; and where one size or layer is farther from the
+/// others than that.
 inline void judge(Judgement& j, const Criteria& criteria, const Thresholds& thresholds) {
   if (!j.expected || !j.reason.empty()) return;
   const Band& band = j.expected->band;
@@ -236,11 +261,20 @@ inline void judge(Judgement& j, const Criteria& criteria, const Thresholds& thre
     return;
   }
   j.deviation = deviation_of(*j.measured, *j.expected, criteria);
+  const bool fails = j.deviation > thresholds.failure;
+  // Sizes are off from a line whose slope is.
+  const bool off = j.outlier && j.outlier->deviation > thresholds.failure;
+  if (!off || (fails && j.outlier->layer.empty())) j.outlier.reset();
+  if (j.outlier) {
+    j.verdict = Verdict::fail;
+    j.reason = to_string(*j.outlier);
+    return;
+  }
   if (j.deviation <= thresholds.doubt) {
     j.verdict = Verdict::pass;
     return;
   }
-  if (j.deviation <= thresholds.failure) {
+  if (!fails) {
     j.reason = fmt::format(
         "deviates by {:.1f} standard errors; more seeds and a larger size are needed to decide",
         j.deviation);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -43,14 +44,6 @@ struct Judgeable {
 };
 
 namespace detail {
-
-/// The member of a size, or null.
-inline const Member* member_of(const std::vector<Member>& family, long size) {
-  for (const Member& member : family) {
-    if (member.size == size) return &member;
-  }
-  return nullptr;
-}
 
 /// Throws:   InvalidInput for records of a size that has no plan.
 inline void require_plans(const Records& records, const std::vector<Member>& family) {
@@ -104,7 +97,7 @@ class JudgeableSearch {
 
   Judgeable run() && {
     names();
-    result_.of_these_plans = plans() && counts() && !alike();
+    result_.of_these_plans = plans() && counts() && !alike() && one_batch();
     idle_steps();
     batches();
     for (std::string& line : absent_outputs(records_, plan_))
@@ -224,10 +217,10 @@ class JudgeableSearch {
       if (a.d_model != b.d_model || a.depth != b.depth || a.experts != b.experts) return false;
       // The shape of a list does not say how many experts there are.
       return a.blocks != Blocks::listed ||
-             std::ranges::equal(one.plan.entries, next.plan.entries,
-                                [](const Entry& x, const Entry& y) {
-                                  return x.rows == y.rows && x.columns == y.columns;
-                                });
+             std::equal(one.plan.entries.begin(), one.plan.entries.end(), next.plan.entries.begin(),
+                        next.plan.entries.end(), [](const Entry& x, const Entry& y) {
+                          return x.rows == y.rows && x.columns == y.columns;
+                        });
     };
     const auto found = std::adjacent_find(family_.begin(), family_.end(), same);
     if (found == family_.end()) return {};
@@ -273,6 +266,32 @@ class JudgeableSearch {
                          runs.rbegin()->first.size);
     }
     return {};
+  }
+
+  /// Gradients of a larger batch are smaller, so that another batch at each size looks like a mistake.
+  bool one_batch() {
+    const std::array<std::pair<std::string_view, long Shape::*>, 3> wide{
+        {{architecture::observable("embedding"), &Shape::d_model},
+         {architecture::observable("final_hidden"), &Shape::d_model},
+         {architecture::observable("logits"), &Shape::vocab}}};
+    for (const auto& [place, width] : wide) {
+      const Records::Runs* runs = records_.find({Signal::value, std::string(place)}, 0);
+      if (plan_.shape.blocks == Blocks::listed || runs == nullptr) continue;
+      std::map<double, long> sizes;  // by tokens
+      for (const auto& [run, moments] : *runs) {
+        const auto entries = static_cast<double>(member_of(family_, run.size)->plan.shape.*width);
+        if (moments.count > 1)
+          sizes.try_emplace(static_cast<double>(moments.count) / entries, run.size);
+      }
+      if (sizes.size() < 2) continue;
+      miss(
+          fmt::format("one batch at all sizes: {} has the entries of {:.6g} tokens at size {} and "
+                      "of {:.6g} at size {}",
+                      place, sizes.begin()->first, sizes.begin()->second, sizes.rbegin()->first,
+                      sizes.rbegin()->second));
+      return false;
+    }
+    return true;
   }
 
   void uneven() {

@@ -62,6 +62,14 @@ struct Member {
 
 namespace detail {
 
+/// The member of a size, or null.
+inline const Member* member_of(const std::vector<Member>& family, long size) {
+  for (const Member& member : family) {
+    if (member.size == size) return &member;
+  }
+  return nullptr;
+}
+
 /// Gains and biases of norms inside of blocks or after them, which share their groups with those before.
 inline bool is_inner_norm(const std::string& place) {
   return place.find("query_norm_") != std::string::npos ||
