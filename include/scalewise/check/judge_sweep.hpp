@@ -59,7 +59,8 @@ inline JudgedSweep judge_sweep(const std::vector<SweepRow>& rows, const std::str
   for (const long size : empty) {
     sizes.push_back({.size = size, .empty = true, .optimum = {NAN, NAN, NAN}, .loss = NAN});
   }
-  std::ranges::sort(sizes, {}, &SizeTransfer::size);
+  std::sort(sizes.begin(), sizes.end(),
+            [](const SizeTransfer& a, const SizeTransfer& b) { return a.size < b.size; });
   sweep.judged = judge(sweep.transfer, axis, 1, tuned);
   return sweep;
 }
