@@ -86,7 +86,7 @@ inline std::string cause_text(const check::Report& report) {
     case check::Cause::growth:
       return "The rule itself lets it grow; this is no mistake in applying it.";
     case check::Cause::unknown:
-      return "No single mistake explains the slopes.";
+      return "No single part of the rule explains all that fails.";
     case check::Cause::none:
       break;
   }
@@ -134,8 +134,7 @@ inline PageSection coordinate_next(const Experiment& e, const Findings& found,
     next.command = "plan --list-rules";
   } else {
     say("Compare the rows that fail with the plan, those of the earliest step first: later ones "
-        "may be their consequence. Several mistakes at once have no name here; mend one, and "
-        "check again.");
+        "may be their consequence. Mend one mistake, and check again.");
   }
   return next;
 }
