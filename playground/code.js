@@ -57,7 +57,7 @@ function commandLine(request) {
 
 const quoted = (text) => JSON.stringify(text);
 
-/// Lines that make the shapes of a plan, and what they include.
+/// Lines that make the shapes of a plan.
 function cppShapes(request, isParameter) {
   const shape = (name, preset, file) => preset === undefined ? `Shape ${name} = shape_from_config_file("${file}");`
     : `Shape ${name} = preset_shape(${quoted(preset)});`;

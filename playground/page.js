@@ -246,7 +246,7 @@ function take(element) {
     else delete state.set[element.dataset.set];
   } else if ("model" in element.dataset) setModel(of, value);
   else if (element.tagName === "TEXTAREA") state[option(of, "config")] = value;
-  else if (element.type === "file") return takeFile(element.files[0], of);
+  else if (element.type === "file") return takeFile(element.files[0], of, element);
   else if (element.id === "rule" || element.id === "second") setRules($("rule").value, $("second").value);
   else if (element.id === "rewrite") for (const flag of ["fold", "single-rate"]) state[flag] = value === flag;
   else if (element.type === "checkbox") state[element.id] = element.checked;
@@ -263,9 +263,15 @@ function flush() {
   take(element);
 }
 
-async function takeFile(file, of) {
+async function takeFile(file, of, element) {
   if (!file) return;
-  const text = await file.text();
+  let text;
+  try {
+    text = await file.text();
+  } catch (error) {  // of a folder, or a file that is gone
+    return showError(error.message);
+  }
+  if (element) element.value = "";  // so that the same file can be taken again
   setModel(of, "config.json");
   state[option(of, "config")] = text;
   changed(true);
@@ -394,7 +400,7 @@ function showAddress(step) {
   const address = config < 1e6 ? writeAddress(state) : "";
   const fits = config < 1e6 && address.length < 2e6;
   const place = fits ? `#${address}` : location.pathname;
-  if (place !== location.hash) history[step ? "pushState" : "replaceState"](null, "", place);
+  if (place !== location.hash) history[step && fits ? "pushState" : "replaceState"](null, "", place);
   return fits;
 }
 
@@ -454,6 +460,7 @@ function connect() {
   window.addEventListener("hashchange", readState);
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
+    if (event.dataTransfer.files.length === 0) return;  // text that is dragged
     event.preventDefault();
     const part = event.target.closest?.("[data-of]");
     takeFile(event.dataTransfer.files[0], part?.dataset.of ?? "");

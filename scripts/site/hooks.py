@@ -63,7 +63,7 @@ def on_page_markdown(markdown, page, **_):
 def on_page_content(content, **_):
     """A picture links to its full size, and the number of a paper to its text; long cells of tables are marked."""
     content = re.sub(r'<img [^>]*src="([^"]+)"[^>]*>', r'<a href="\1">\g<0></a>', content)
-    content = re.sub(r"<(a|code|pre)\b.*?</\1>|<[^>]+>|arXiv:(\d{4}\.\d{5}(?:v\d)?)",
+    content = re.sub(r"<(a|code|pre)\b.*?</\1>|<[^>]+>|arXiv:(\d{4}\.\d{4,5}(?:v\d+)?)",
                      lambda m: f'<a href="https://arxiv.org/abs/{m[2]}">{m[0]}</a>' if m[2] else m[0],
                      content, flags=re.DOTALL)
     return re.sub(r"<td>(.*?)</td>",

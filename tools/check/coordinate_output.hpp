@@ -170,7 +170,7 @@ inline nlohmann::ordered_json to_json(const check::Judgement& j) {
   }
   item["regime"] =
       j.expected ? nlohmann::ordered_json(word(check::regime_words, j.expected->regime)) : nullptr;
-  item["deviation"] = std::isfinite(j.deviation) ? nlohmann::ordered_json(j.deviation) : nullptr;
+  item["deviation"] = std::isfinite(j.farthest()) ? nlohmann::ordered_json(j.farthest()) : nullptr;
   item["verdict"] = j.expected ? nlohmann::ordered_json(to_string(j.verdict)) : nullptr;
   item["reason"] = j.reason;
   auto& points = item["points"] = nlohmann::ordered_json::array();
@@ -250,7 +250,7 @@ inline Table quantity_table(const check::Report& report) {
         {std::string(word(check::signal_words, j.curve.quantity.signal)), j.curve.quantity.name,
          std::to_string(j.curve.step), j.measured ? text(j.measured->slope) : "",
          j.measured ? text(j.measured->error) : "", banded ? text(j.expected->band.low) : "",
-         banded ? text(j.expected->band.high) : "", text(j.deviation),
+         banded ? text(j.expected->band.high) : "", text(j.farthest()),
          j.expected ? std::string(to_string(j.verdict)) : "", j.reason});
   }
   return table;

@@ -11,7 +11,6 @@
 #include "scalewise/architecture/same_growth.hpp"
 #include "scalewise/dialect/all.hpp"
 #include "scalewise/io/config_json.hpp"
-#include "scalewise/io/describe_config.hpp"
 #include "scalewise/io/description_json.hpp"
 #include "scalewise/io/dialect_json.hpp"
 #include "scalewise/policy/muon_names.hpp"

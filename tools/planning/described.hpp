@@ -34,7 +34,7 @@ std::optional<NamedConfig> config_of_preset(const std::string& preset);
 /// Throws:   InvalidInput.
 std::optional<GivenModel> model_of_preset(const std::string& preset);
 
-/// Whether tensors describe it if anything does.
+/// Whether its type has no shape, so that it can only be described by its tensors.
 bool has_no_shape(const NamedConfig& config);
 
 /// The model of a configuration that has a shape. `say` gets its notes.

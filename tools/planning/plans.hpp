@@ -63,13 +63,17 @@ struct Exclusion {
   InvalidInput error() const { return {option, "(given)", "it without " + other}; }
 };
 /// Those of the shape, of what is done to a plan, and of what `plan` writes.
-inline const Exclusion shape_exclusions[] = {
-    {"--config", "--preset"},           {"--base-config", "--base-preset"},
-    {"--base-width", "--base-preset"},  {"--base-width", "--base-config"},
-    {"--base-depth", "--base-preset"},  {"--base-depth", "--base-config"},
-    {"--base-experts", "--base-preset"}, {"--base-experts", "--base-config"}};
+inline const Exclusion shape_exclusions[] = {{"--config", "--preset"},
+                                             {"--base-config", "--base-preset"},
+                                             {"--base-width", "--base-preset"},
+                                             {"--base-width", "--base-config"},
+                                             {"--base-depth", "--base-preset"},
+                                             {"--base-depth", "--base-config"},
+                                             {"--base-experts", "--base-preset"},
+                                             {"--base-experts", "--base-config"}};
 inline const Exclusion rewriting_exclusions[] = {{"--single-rate", "--fold"}};
-inline const Exclusion comparison_exclusions[] = {{"--compare", "--rule"}, {"--names", "--compare"}};
+inline const Exclusion comparison_exclusions[] = {{"--compare", "--rule"},
+                                                  {"--names", "--compare"}};
 
 /// The tensors of --extra.
 std::vector<Extra> extras_of(const PlanArguments& arguments);

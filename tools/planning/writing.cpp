@@ -126,7 +126,8 @@ void require_of_list(const std::string& names, const std::string& format) {
                        "its tensors have their own names");
   }
   if (!is_named_format(format)) return;
-  throw InvalidInput("--format", format, "table, json, csv, latex or markdown for a list of tensors",
+  throw InvalidInput("--format", format,
+                     "table, json, csv, latex or markdown for a list of tensors",
                      "python/scalewise.py and libtorch/planned_module.hpp apply its JSON");
 }
 

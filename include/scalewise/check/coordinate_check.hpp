@@ -280,11 +280,11 @@ class CoordinateCheck {
         report_.unchecked.push_back(to_string(s.fault) + hint);
       }
     }
+    if (blind && !report_.unchecked.empty())
+      report_.undecided.push_back("no mistake would show in these records");
     const auto is_update = [](const auto& one) { return one.first.signal == Signal::update; };
     if (std::none_of(records_.all().begin(), records_.all().end(), is_update))
       report_.unchecked.emplace_back("exponents of rates that are off (updates would show them)");
-    if (blind && !report_.unchecked.empty())
-      report_.undecided.push_back("no mistake would show in these records");
     open_slips();
   }
 

@@ -39,7 +39,7 @@ struct Report {
   // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
   std::vector<std::string> unknown;
   std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
-  std::vector<std::string> left_out;   // steps that moved nothing, blocks that were not recorded
+  std::vector<std::string> left_out;   // steps that moved nothing, layers that were not recorded
   std::vector<std::string> unchecked;  // mistakes that these records cannot rule out
   std::vector<Fault> open_slips;       // of these, exponents of multipliers that are off
   std::vector<std::string> undecided;  // what keeps a verdict open, and what would decide it

@@ -38,7 +38,7 @@ const Judgement* first_failure(const Report& report, const Counts& counts) {
   for (const Judgement& j : report.judgements) {
     if (j.verdict != Verdict::fail || !counts(j)) continue;
     if (found == nullptr || j.curve.step < found->curve.step ||
-        (j.curve.step == found->curve.step && j.deviation > found->deviation)) {
+        (j.curve.step == found->curve.step && j.farthest() > found->farthest())) {
       found = &j;
     }
   }
@@ -90,9 +90,9 @@ inline Explanation explanation_by(const Hypothesis& mistake, const Report& repor
     if (deviation <= report.thresholds.failure) {
       fits.insert(&j);
       explains = explains || (firm && j.verdict == Verdict::fail);
-    } else if (firm && j.verdict != Verdict::fail) {
+    } else if (firm && j.verdict != Verdict::fail && !(wrong->band == j.expected->band)) {
       contradicted = true;
-    } else if (firm && deviation > most) {
+    } else if (firm && j.verdict == Verdict::fail && deviation > most) {
       most = deviation;
       found.left = &j;
     }
@@ -102,7 +102,7 @@ inline Explanation explanation_by(const Hypothesis& mistake, const Report& repor
   return found;
 }
 
-/// Whether an exponent that is off is the last on its side of those that were tried.
+/// Whether an exponent that is off is the last on its side of those that were tried, and no whole part was.
 inline bool is_last_tried(const Fault& fault, const std::vector<Standing>& all) {
   return fault.off != 0 && std::none_of(all.begin(), all.end(), [&](const Standing& other) {
            // Whole: missing or applied twice. Otherwise of the same sign, and larger.

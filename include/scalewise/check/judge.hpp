@@ -72,6 +72,9 @@ struct Judgement {
   double deviation = 0;  // from the prediction, as a standard normal deviate
   Verdict verdict = Verdict::inconclusive;
   std::string reason;  // of what did not pass
+
+  /// That of the slope, or of the size or layer that fails.
+  double farthest() const { return outlier ? outlier->deviation : deviation; }
 };
 
 /// "+0.50"; "zero" for what is exactly zero.
@@ -118,17 +121,20 @@ inline bool spans(const SizeCurve& curve) {
 
 }  // namespace detail
 
-/// The size, or the layer of one, that is farthest from the others; none of what is not exact.
+/// The size, or the layer of one, that is farthest from its plan; none of what is not exact, nor of steps that Muon makes
+/// nearly orthogonal, which differ a little between matrices.
 /// `records`: with their layers.
 inline std::optional<Outlier> outlier_of(const Judgement& j, const Records& records,
                                          const std::vector<Member>& family, double margin) {
   if (!j.measured || !j.expected || j.expected->regime != Regime::exact ||
       j.expected->band.is_zero())
     return {};
-  std::optional<Outlier> found =
-      outlying_size(j.curve, j.measured->slope, j.expected->band, margin);
   const Measure measure = j.expected->measure;
-  if (measure != Measure::rms && measure != Measure::entry) return found;
+  if (j.curve.quantity.signal == Signal::update && measure == Measure::rms) return {};
+  std::optional<Outlier> found = outlying_size(j.curve, family, margin);
+  // The tensors of a list are judged one by one.
+  if (measure == Measure::per_gradient || family.front().plan.shape.blocks == Blocks::listed)
+    return found;
   std::optional<Outlier> layer =
       outlying_layer(records, family, j.curve.quantity, j.curve.step,
                      measure == Measure::entry ? &Moments::entry : &Moments::rms, margin);

@@ -283,7 +283,9 @@ class JudgeableSearch {
         if (moments.count > 1)
           sizes.try_emplace(static_cast<double>(moments.count) / entries, run.size);
       }
-      if (sizes.size() < 2) continue;
+      // Numbers of entries of parts are rounded.
+      const bool alike = sizes.empty() || sizes.rbegin()->first < 1.02 * sizes.begin()->first;
+      if (alike) continue;
       miss(
           fmt::format("one batch at all sizes: {} has the entries of {:.6g} tokens at size {} and "
                       "of {:.6g} at size {}",
@@ -377,8 +379,8 @@ inline bool of_these_plans(const Records& records, const std::vector<Member>& fa
 }
 
 /// Decides what of some records can be judged, and lists the rest: names that stand for nothing, models that
-/// are not those of the plans or all the same one, steps that moved nothing, batches that changed, blocks whose
-/// output was not recorded.
+/// are not those of the plans or all the same one, steps that moved nothing, batches that changed or differ between
+/// sizes, layers whose outputs or tensors were not recorded.
 /// Requires: every recorded size has a member.
 inline Judgeable judgeable(const Records& records, const std::vector<Member>& family) {
   return detail::JudgeableSearch(records, family).run();
