@@ -18,7 +18,7 @@ using Catch::Matchers::EndsWith;
 namespace {
 
 const std::vector<Member>& family() {
-  static const std::vector<Member> all = family_of("maximal-update");
+  static const std::vector<Member> all = test::family_of("maximal-update");
   return all;
 }
 
