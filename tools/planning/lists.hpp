@@ -23,7 +23,7 @@ std::string write_list(const Table& table, const std::string& format, std::size_
 /// What each tensor of a described model is, and why. Those that differ in numbers of their names alone share a row.
 Table roles_table(const DescribedModel& model);
 
-/// The same with which tensors are tied, and what the sizes are.
+/// The table of roles as text, with the tensors that are tied and the sizes.
 std::string roles_text(const DescribedModel& model);
 
 }  // namespace scalewise::tools

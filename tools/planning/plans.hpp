@@ -62,7 +62,7 @@ struct Exclusion {
 
   InvalidInput error() const { return {option, "(given)", "it without " + other}; }
 };
-/// Those of the shape, of what is done to a plan, and of what `plan` writes.
+/// Options that exclude each other: of the shape, of what is done to a plan, and of what `plan` writes.
 inline const Exclusion shape_exclusions[] = {{"--config", "--preset"},
                                              {"--base-config", "--base-preset"},
                                              {"--base-width", "--base-preset"},

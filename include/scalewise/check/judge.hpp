@@ -67,9 +67,8 @@ struct Judgement {
   long moves = 0;                       // steps until then that moved something
   std::optional<Expectation> expected;  // none: recorded, not judged
   std::optional<Growth> measured;       // none: zero, not finite, or too few sizes
-  std::optional<Outlier>
-      outlier;  // of what is exact: the farthest size or layer; once judged, one that fails
-  double deviation = 0;  // from the prediction, as a standard normal deviate
+  std::optional<Outlier> outlier;  // of what is exact: the farthest; once judged, one that fails
+  double deviation = 0;            // from the prediction, as a standard normal deviate
   Verdict verdict = Verdict::inconclusive;
   std::string reason;  // of what did not pass
 

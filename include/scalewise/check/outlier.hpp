@@ -26,9 +26,8 @@ namespace scalewise::check {
 struct Outlier {
   std::string layer;  // the name of its tensor; empty where a whole size is off
   long size = 0;
-  double factor = 1;  // over the median of all
-  double deviation =
-      0;  // of log(factor) beyond the margin, as a standard normal deviate that is as rare
+  double factor = 1;     // over the median of all
+  double deviation = 0;  // of log(factor) beyond the margin, a standard normal deviate
 };
 
 /// "4 times as large at size 128 as at the others", "0.25 times as large in layer.5.mlp_down of size 64 as in the others".
@@ -111,9 +110,10 @@ inline std::optional<Outlier> farthest(const std::vector<LogGroup>& groups, doub
 /// What a plan says of the size of the entries of the tensors of a name, with or without the layer, or of their first
 /// update: the root of the mean square of those that have one. Up to a factor that is the same at all sizes.
 inline double planned_number(const Plan& plan, const Quantity& quantity) {
+  const bool all_layers = place_of(quantity.name) == quantity.name;
   double squares = 0, entries = 0;
   for (const Entry& entry : plan.entries) {
-    if (entry.name != quantity.name && place_of(entry.name) != quantity.name) continue;
+    if ((all_layers ? place_of(entry.name) : entry.name) != quantity.name) continue;
     const double number = quantity.signal == Signal::update ? entry.learning_rate.value
                           : entry.init_mean.value == 0      ? std::sqrt(entry.init_variance.value)
                           : entry.init_variance.value == 0  ? entry.init_mean.value
