@@ -10,6 +10,7 @@
 #include "scalewise/scalewise.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
+#include "support/sanitized.hpp"
 #include "support/told.hpp"
 
 using namespace scalewise;
@@ -62,9 +63,11 @@ TEST_CASE("A plan reads back equal, for every rule", "[json]") {
         continue;
       }
       const std::string text = to_json(*plan).dump(1);
-      CHECK(read_plan(text) == *plan);
-      CHECK(to_json(read_plan(text)).dump(1) == text);
+      const Plan again = read_plan(text);
+      CHECK(again == *plan);
+      CHECK(to_json(again).dump(1) == text);
       ++read;
+      if (test::sanitized) break;
     }
     INFO(rule.id);
     CHECK(read > 0);  // some take patches only, some tokens only

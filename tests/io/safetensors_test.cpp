@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/damage.hpp"
 #include "support/model_bytes.hpp"
+#include "support/sanitized.hpp"
 #include "support/temporary_file.hpp"
 
 namespace {
@@ -281,6 +282,11 @@ TEST_CASE("Hostile safetensors headers take little memory", "[safetensors]") {
   CHECK(safetensors_refusal("{" + std::string(1100000, ' ') + "}", 0) == "no error");
   CHECK_THAT(safetensors_refusal(R"({"a":)" + std::string(70000, '1') + "}", 0),
              ContainsSubstring("(a longer run)"));
+  std::string keys = R"({"__metadata__":{)";
+  for (int i = 0; i < 65537; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":\"\"";
+  CHECK(safetensors_refusal(keys + "}}", 0) ==
+        "FILE: __metadata__ (larger): expected at most 65536 keys");
+  if (test::sanitized) return;
   std::string many = "{";
   for (int i = 0; i < 250000; ++i) {
     many += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
@@ -288,8 +294,4 @@ TEST_CASE("Hostile safetensors headers take little memory", "[safetensors]") {
   }
   CHECK_THAT(safetensors_refusal(many + "}", 0), ContainsSubstring("FILE: tensors (more than ") &&
                                                      ContainsSubstring("at most 32 MiB of memory"));
-  std::string keys = R"({"__metadata__":{)";
-  for (int i = 0; i < 65537; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":\"\"";
-  CHECK(safetensors_refusal(keys + "}}", 0) ==
-        "FILE: __metadata__ (larger): expected at most 65536 keys");
 }

@@ -64,6 +64,12 @@ double first_change(const Optimizer& optimizer, double rate, double shrink, doub
   return 0;
 }
 
+/// Of the forms of Muon, which differ by a factor, a sanitizer sees one.
+bool is_left_out(const Optimizer& method) {
+  return test::sanitized && method.normalization == policy::Normalization::by_matrix &&
+         method != muon;
+}
+
 void check(const Optimizer& method) {
   INFO(method.name);
   Plan plan = small_plan();
@@ -197,13 +203,15 @@ TEST_CASE("Clipped steps under a schedule are those of the definition, in both f
   for (const DecayForm decay : {DecayForm::coupled, DecayForm::independent}) {
     if (test::sanitized && decay == DecayForm::independent) continue;
     for (const Optimizer& method : policy::known_optimizers) {
-      check_steps(method, decay);
+      if (!is_left_out(method)) check_steps(method, decay);
     }
   }
 }
 
 TEST_CASE("The observer of a step sees what it adds to each tensor") {
-  for (const Optimizer& method : policy::known_optimizers) check(method);
+  for (const Optimizer& method : policy::known_optimizers) {
+    if (!is_left_out(method)) check(method);
+  }
 }
 
 TEST_CASE("An optimizer refuses numbers that it cannot use, by name") {

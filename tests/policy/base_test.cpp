@@ -31,23 +31,23 @@ std::string problem_at_base(const Entry& e) {
 
 TEST_CASE("a base model is left exactly as it is") {
   int checked = 0;
-  for_each_form([&]<class P>(const P& policy) {
-    if (P::reference != Reference::base && !policy::needs_base(P{})) return;
+  for (const Rule& rule : forms()) {
+    if (rule.reference != Reference::base && !policy::needs_base(rule)) continue;
     for (const Variant& variant : variants()) {
-      const std::optional<Plan> plan = planned(variant.shape, policy);
+      const std::optional<Plan> plan = planned(variant.shape, rule);
       if (!plan) continue;
       ++checked;
-      INFO(P::id << ", " << variant.name);
+      INFO(rule.id << ", " << variant.name);
       for (const Entry& entry : plan->entries) {
         INFO(entry.name);
-        const bool tuned = !plan->parameters.empty() && P::id == std::string_view("nu-gpt");
-        if (P::reference == Reference::base) {
+        const bool tuned = !plan->parameters.empty() && rule.id == "nu-gpt";
+        if (rule.reference == Reference::base) {
           CHECK(problem_at_base(entry) == "");
         } else if (!tuned) {
           CHECK(entry.learning_rate.value == 1);
         }
       }
-      if (P::reference == Reference::base) {
+      if (rule.reference == Reference::base) {
         CHECK(plan->model.logit_multiplier.value == 1);
         CHECK(plan->model.embedding_multiplier.value == 1);
         for (const Residual& residual : plan->model.residuals) {
@@ -56,7 +56,7 @@ TEST_CASE("a base model is left exactly as it is") {
         }
       }
     }
-  });
+  }
   CHECK(checked > 100);
   // The scores of a base model are scaled as usual, whatever the rule.
   const double usual = 1 / std::sqrt(4.0);
@@ -74,27 +74,27 @@ TEST_CASE("an absolute rule ignores the base, a relative one asks for it") {
   base.depth = 4;
   Shape patch_base = patches();
   patch_base.d_model = 12;
-  policy::for_each_policy([&]<class P>() {
-    INFO(P::id);
-    const bool shallow = std::string_view(P::id).starts_with("shallow");
+  for (const Rule& rule : rules()) {
+    INFO(rule.id);
+    const bool shallow = rule.id.starts_with("shallow");
     const Shape target = shallow ? patches() : tokens();
-    if (policy::needs_base(P{})) {
+    if (policy::needs_base(rule)) {
       try {
-        make_plan(told(P{}), {.model = target});
+        make_plan(told(rule), {.model = target});
         FAIL_CHECK("planned without a base");
       } catch (const InvalidInput& error) {
         CHECK(error.field() == "base");
         CHECK(std::string(error.what()).find("base") != std::string::npos);
       }
-      CHECK(make_plan(told(P{}), {.model = target, .base = base}) !=
-            make_plan(told(P{}), {.model = target, .base = target}));
+      CHECK(make_plan(told(rule), {.model = target, .base = base}) !=
+            make_plan(told(rule), {.model = target, .base = target}));
     } else {
-      const Plan without = make_plan(told(P{}), {.model = target});
-      Plan with = make_plan(told(P{}), {.model = target, .base = shallow ? patch_base : base});
+      const Plan without = make_plan(told(rule), {.model = target});
+      Plan with = make_plan(told(rule), {.model = target, .base = shallow ? patch_base : base});
       CHECK(with.entries == without.entries);
       CHECK(with.model == without.model);
     }
-  });
+  }
 }
 
 TEST_CASE("a base has the input and the stacks of the target") {

@@ -35,11 +35,11 @@ long unfolded(const Plan& plan) {
 }  // namespace
 
 TEST_CASE("Every plan of every rule is folded, or says what is left") {
-  for_each_form([]<class P>(const P& policy) {
+  for (const Rule& rule : forms()) {
     for (const Variant& variant : variants()) {
-      const std::optional<Plan> plan = planned(variant.shape, policy);
+      const std::optional<Plan> plan = planned(variant.shape, rule);
       if (!plan || plan->shape.blocks == Blocks::shallow_encoder) continue;
-      INFO(P::id << ", " << variant.name);
+      INFO(rule.id << ", " << variant.name);
       const RewrittenPlan folded = fold(*plan);
       check_plan(folded.plan);
       CHECK(formula_problem(*plan) == "");
@@ -49,15 +49,15 @@ TEST_CASE("Every plan of every rule is folded, or says what is left") {
       CHECK(fold(folded.plan).plan == folded.plan);
       CHECK(fold(folded.plan).left == folded.left);
     }
-  });
+  }
 }
 
 TEST_CASE("Every plan of every rule has a form with one rate, or says why not") {
-  for_each_form([]<class P>(const P& policy) {
+  for (const Rule& rule : forms()) {
     for (const Variant& variant : variants()) {
-      const std::optional<Plan> plan = planned(variant.shape, policy);
+      const std::optional<Plan> plan = planned(variant.shape, rule);
       if (!plan) continue;
-      INFO(P::id << ", " << variant.name);
+      INFO(rule.id << ", " << variant.name);
       try {
         const RewrittenPlan single = single_rate(*plan);
         check_plan(single.plan);
@@ -68,7 +68,7 @@ TEST_CASE("Every plan of every rule has a form with one rate, or says why not") 
         CHECK((frozen || plan->shape.blocks == Blocks::normalized));
       }
     }
-  });
+  }
 }
 
 // Yang, Hu et al. 2022 (arXiv:2203.03466v2): Table 8, whose output multiplier is 1/m_N, folds to Table 3; Lemma J.1

@@ -16,20 +16,20 @@ using namespace scalewise;
 using namespace scalewise::test;
 
 TEST_CASE("SGD is refused by rules that are published for AdamW") {
-  policy::for_each_policy([]<class P>() {
-    INFO(P::id);
-    const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
-    CHECK(policy::states(P{}, adamw));
-    CHECK(policy::states(P{}, sign_sgd));  // a case of AdamW
-    if (!policy::states(P{}, sgd)) {
+  for (const Rule& rule : rules()) {
+    INFO(rule.id);
+    const Shape shape = rule.id.starts_with("shallow") ? patches() : tokens();
+    CHECK(policy::states(rule, adamw));
+    CHECK(policy::states(rule, sign_sgd));  // a case of AdamW
+    if (!policy::states(rule, sgd)) {
       try {
-        make_plan(told(P{}), {.model = shape, .base = shape, .optimizer = sgd});
+        make_plan(told(rule), {.model = shape, .base = shape, .optimizer = sgd});
         FAIL_CHECK("planned for SGD");
       } catch (const InvalidInput& error) {
         CHECK(error.field() == "optimizer");
       }
     } else {
-      const Plan plan = make_plan(told(P{}), {.model = shape, .base = shape, .optimizer = sgd});
+      const Plan plan = make_plan(told(rule), {.model = shape, .base = shape, .optimizer = sgd});
       CHECK(plan.optimizer == sgd);
       for (const Entry& entry : plan.entries) {
         INFO(entry.name);
@@ -37,7 +37,7 @@ TEST_CASE("SGD is refused by rules that are published for AdamW") {
         if (!wrong.empty()) CHECK(wrong == "");
       }
     }
-  });
+  }
 }
 
 namespace {
@@ -47,13 +47,13 @@ constexpr Optimizer unstated{.name = "unstated", .normalization = policy::Normal
 }  // namespace
 
 TEST_CASE("An optimizer that a rule does not state is refused, never treated as another") {
-  policy::for_each_policy([]<class P>() {
-    INFO(P::id);
-    const Shape shape = std::string_view(P::id).starts_with("shallow") ? patches() : tokens();
-    CHECK(!policy::states(P{}, unstated));
-    CHECK_THROWS_WITH(make_plan(told(P{}), {.model = shape, .base = shape, .optimizer = unstated}),
+  for (const Rule& rule : rules()) {
+    INFO(rule.id);
+    const Shape shape = rule.id.starts_with("shallow") ? patches() : tokens();
+    CHECK(!policy::states(rule, unstated));
+    CHECK_THROWS_WITH(make_plan(told(rule), {.model = shape, .base = shape, .optimizer = unstated}),
                       Catch::Matchers::StartsWith("optimizer = unstated"));
-  });
+  }
   constexpr Row row{.rates = {{adamw, 2}}};
   CHECK(row.rate(sign_sgd) == Rate(2));
   CHECK_THROWS_AS(row.rate(sgd), InvalidInput);
@@ -89,24 +89,24 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
   Shape base = tokens();
   base.d_model = 12;
   base.depth = 2;
-  policy::for_each_policy([&]<class P>() {
-    const bool shallow = std::string_view(P::id).starts_with("shallow");
+  for (const Rule& rule : rules()) {
+    const bool shallow = rule.id.starts_with("shallow");
     const Shape target = shallow ? patches() : tokens();
     std::optional<Shape> from;
     if (!shallow) from = base;
     // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
-    if (!policy::needs_base(P{})) from = {};
-    const Plan coupled = make_plan(told(P{}), {.model = target, .base = from});
+    if (!policy::needs_base(rule)) from = {};
+    const Plan coupled = make_plan(told(rule), {.model = target, .base = from});
     const Plan independent =
-        make_plan(told(P{}), {.model = target, .base = from, .decay = DecayForm::independent});
+        make_plan(told(rule), {.model = target, .base = from, .decay = DecayForm::independent});
     REQUIRE(coupled.entries.size() == independent.entries.size());
     for (std::size_t i = 0; i < coupled.entries.size(); ++i) {
       const Entry& entry = coupled.entries[i];
-      INFO(P::id << ", " << entry.name);
+      INFO(rule.id << ", " << entry.name);
       const double shrink = entry.learning_rate.value * entry.weight_decay.value;
       CHECK(std::abs(independent.entries[i].weight_decay.value - shrink) <= 1e-14 * shrink);
     }
-  });
+  }
 }
 
 namespace {

@@ -177,45 +177,4 @@ static_assert(architecture::relative(1 / sqrt(L), large, small) == 0.5);
 static_assert(architecture::relative(1 / (n * sqrt(M * n)), small, small) == 1);
 static_assert(architecture::relative(pow(n, {-1, 3}) * pow(L, {-5, 7}), large, large) == 1);
 
-// Where target equals base, every relative cell of every relative policy is exactly its number: no
-// rounding, so that a base model is left as it is.
-constexpr bool exact_at_base(const Scaling& cell, const Shape& shape) {
-  const Scaling own = substitute(substitute(cell, symbols::fan_in, n), symbols::fan_out, F);
-  for (const scaling::Factor& factor : own.factors()) {
-    if (!factor.ratio) return true;  // an absolute cell, or a number under a root
-  }
-  return architecture::evaluate(own, architecture::Values(resolved(shape), resolved(shape))) ==
-         cell.number();
-}
-constexpr bool leaves_base_alone(const auto& policy, const Shape& shape) {
-  for (std::size_t g = 0; g < architecture::group_count; ++g) {
-    const Row rule = policy.row(static_cast<Group>(g));
-    for (const Scaling& cell :
-         {rule.init_variance.scaling, rule.init_mean.scaling, rule.multiplier.scaling,
-          rule.rate(adamw).scaling, rule.rate(policy.optimizers.front()).scaling,
-          rule.weight_decay.scaling, rule.epsilon.scaling}) {
-      if (!exact_at_base(cell, shape)) return false;
-      if (policy.reference == Reference::base && cell.number() != 1 && cell.number() != 0) {
-        return false;
-      }
-    }
-  }
-  return exact_at_base(policy.model().residual_branch.scaling, shape) &&
-         exact_at_base(policy.model().logit_multiplier.scaling, shape) &&
-         exact_at_base(policy.model().tied_logit_multiplier.scaling, shape);
-}
-constexpr Shape odd = model(7 * 11, 3, 7);
-static_assert(leaves_base_alone(MaximalUpdateTable3{}, small));
-static_assert(leaves_base_alone(MaximalUpdateTable8{}, small));
-static_assert(leaves_base_alone(MaximalUpdateTable9{}, odd));
-static_assert(leaves_base_alone(MaximalUpdate{}, odd));
-static_assert(leaves_base_alone(DepthMup{}, odd));
-static_assert(leaves_base_alone(CompleteP{}, odd));
-static_assert(leaves_base_alone(CompleteP{.alpha = 0.6}, odd));
-static_assert(leaves_base_alone(NGptDepthMup{}, odd));
-static_assert(leaves_base_alone(NGptCompleteP{}, odd));
-static_assert(leaves_base_alone(NuGpt{}, odd));
-static_assert(leaves_base_alone(NuGpt{.alignment = 0.6}, odd));
-static_assert(leaves_base_alone(NuGptFullAlign{}, odd));
-
 }  // namespace static_scalings

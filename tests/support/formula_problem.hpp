@@ -12,12 +12,11 @@
 namespace scalewise::test {
 
 /// What is wrong with the formula of a number, from the listed values of its symbols alone: a symbol that no list
-/// has, another value, or a text that reads back to another scaling. Empty if nothing is.
+/// has, another value, or a text that reads back to another scaling. Empty if nothing is. Adds the symbols to those known.
 template <Kind kind>
 std::string formula_problem(const Plan& plan, const std::vector<plan::SymbolValue>& where,
-                            const Number<kind>& number) {
+                            const Number<kind>& number, scaling::FormulaSymbols& symbols) {
   double value = number.scaling.number();
-  scaling::FormulaSymbols symbols;
   for (const scaling::Factor& factor : number.scaling.factors()) {
     double size = factor.integer;
     if (!factor.is_integer()) {
@@ -48,9 +47,10 @@ std::string formula_problem(const Plan& plan, const std::vector<plan::SymbolValu
 /// The first problem of a plan's formulas, with the name of its tensor; empty without one.
 inline std::string formula_problem(const Plan& plan) {
   std::string problem;
+  scaling::FormulaSymbols symbols;
   const auto look = [&](const std::string& name, const std::vector<plan::SymbolValue>& where,
                         const auto& number) {
-    if (problem.empty()) problem = formula_problem(plan, where, number);
+    if (problem.empty()) problem = formula_problem(plan, where, number, symbols);
     if (!problem.empty() && problem.find(" of ") == std::string::npos) problem += " of " + name;
   };
   for (const Entry& entry : plan.entries) {

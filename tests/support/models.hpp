@@ -83,10 +83,9 @@ inline std::vector<Variant> variants() {
 
 /// A plan, or nothing when the rule is not defined for this input, for an encoder with a decoder, or
 /// for a gated MLP.
-template <class P>
-std::optional<Plan> planned(const Shape& shape, const P& policy = {}) {
+inline std::optional<Plan> planned(const Shape& shape, const Rule& rule) {
   try {
-    return make_plan(told(policy), {.model = shape, .base = shape});
+    return make_plan(told(rule), {.model = shape, .base = shape});
   } catch (const InvalidInput& error) {
     INFO(error.what());
     const std::set<std::string> fields{"input", "encoder_depth", "gated_mlp"};
@@ -95,20 +94,17 @@ std::optional<Plan> planned(const Shape& shape, const P& policy = {}) {
   }
 }
 
-/// Calls visit(policy) for every shipped rule and for the other forms of those that have several.
-template <class Visitor>
-void for_each_form(Visitor&& visit) {
-  policy::for_each_policy([&]<class P>() { visit(P{}); });
-  visit(MaximalUpdateTable3{});
-  visit(MaximalUpdateTable8{});
-  visit(MaximalUpdateTable9{});
-  visit(MaximalUpdate{.table = 3, .zero_head = true});
-  visit(MaximalUpdate{.table = 9, .zero_query = true});
-  visit(CompleteP{.alpha = 0.6});
-  visit(MetaPrincipled{.s = 1});
-  visit(NuGpt{.alignment = 1, .input_rate = 2, .output_rate = 0.5});
-  visit(DeepScaleLM{.dropout = 0, .input_correlation = 0.46, .embedding_tables = 2, .k = 1.5});
-  visit(ShallowNtk{.tau0 = 1});
+/// Every shipped rule, and the other forms of those that have several.
+inline std::vector<Rule> forms() {
+  std::vector<Rule> all = rules();
+  all.insert(all.end(),
+             {MaximalUpdateTable3{}, MaximalUpdateTable8{}, MaximalUpdateTable9{},
+              MaximalUpdate{.table = 3, .zero_head = true},
+              MaximalUpdate{.table = 9, .zero_query = true}, CompleteP{.alpha = 0.6},
+              MetaPrincipled{.s = 1}, NuGpt{.alignment = 1, .input_rate = 2, .output_rate = 0.5},
+              DeepScaleLM{.dropout = 0, .input_correlation = 0.46, .embedding_tables = 2, .k = 1.5},
+              ShallowNtk{.tau0 = 1}});
+  return all;
 }
 
 }  // namespace scalewise::test
