@@ -3,8 +3,11 @@
 
 #include "frame/machine.hpp"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 // Null where the program is not linked with the library.
-extern "C" __attribute__((weak)) int omp_get_max_threads();
 extern "C" __attribute__((weak)) const int* dnnl_version();  // major, minor and patch come first
 
 namespace scalewise::frame {
@@ -31,6 +34,12 @@ std::string vectors() {
 #endif
 }
 
-int threads() { return &omp_get_max_threads != nullptr ? omp_get_max_threads() : 1; }
+int threads() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
 
 }  // namespace scalewise::frame

@@ -36,6 +36,8 @@ template <class... Call>
 struct Overloaded : Call... {
   using Call::operator()...;
 };
+template <class... Call>
+Overloaded(Call...) -> Overloaded<Call...>;  // which Clang asks for before version 17
 
 /// A checksum of the bytes of a file. A pipe could not be read again by the program.
 std::string file_fingerprint(const std::string& option, const std::string& path) {
