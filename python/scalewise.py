@@ -799,7 +799,8 @@ class Recorder:
         self._optimizers = [optimizer] if hasattr(optimizer, "step") else list(optimizer or ())
         if not self._optimizers or not all(hasattr(one, "step") for one in self._optimizers):
             raise ValueError(f"optimizer = {shown(optimizer)}: expected an optimizer, or those that step in turn")
-        self._before: List[torch.Tensor] = []
+        self._values: List[torch.Tensor] = []  # before the step under way, or after the last one
+        self._changed: Dict[str, None] = {}  # tensors that something changed between two steps
         self._steps = [self._wrap(one) for one in self._optimizers]
 
     def activation(self, name: str, value: torch.Tensor) -> None:
@@ -835,10 +836,12 @@ class Recorder:
                       "MultiheadAttention uses its out_proj without calling it)" for module, names in missing.items()]
         elif self._step or not self._active:
             lines.append("activations: no forward pass of the model that Recorder was given ran before the first step")
-        unmoved = self._unmoved()
-        if unmoved:
-            more = f" and {len(unmoved) - 3} more" if len(unmoved) > 3 else ""
-            lines.append(f"{', '.join(unmoved[:3])}{more}: no step changed them (frozen, in no optimizer, or with gradients of zero)")
+        for names, what in ((self._unmoved(), "no step changed them (frozen, in no optimizer, or with gradients of zero)"),
+                            (list(self._changed), "changed between steps, which updates do not show (an average, clamping, "
+                                                  "another initialization or optimizer)")):
+            if names:
+                more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+                lines.append(f"{', '.join(names[:3])}{more}: {what}")
         if not self._active and not self._step:
             lines.append("updates: step() of the optimizer that Recorder was given was not called")
         return [*lines, *self._notes]
@@ -1032,6 +1035,9 @@ class Recorder:
                 self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
         self._initial = []
 
+    def _copies(self) -> List[torch.Tensor]:
+        return [_whole(parameter).detach().clone() for _, parameter in self._pairs]
+
     def _unmoved(self) -> List[str]:
         """Tensors that no step has changed."""
         sizes: Dict[str, float] = collections.defaultdict(float)
@@ -1050,7 +1056,11 @@ class Recorder:
         if not self._active:
             return take_step(*arguments, **options)
         if optimizer is self._optimizers[0]:
-            self._before = [_whole(parameter).detach().clone() for _, parameter in self._pairs]
+            values = self._copies()
+            for (tensor, _), old, new in zip(self._pairs, self._values, values):
+                if not torch.equal(torch.nan_to_num(old), torch.nan_to_num(new)):
+                    self._changed[tensor["name"]] = None
+            self._values = values
             self._record_initial()
             closure, seen = arguments[0] if arguments else options.get("closure"), []
 
@@ -1069,10 +1079,11 @@ class Recorder:
         result = take_step(*arguments, **options)
         if optimizer is not self._optimizers[-1]:
             return result
-        for (tensor, parameter), old in zip(self._pairs, self._before):
+        values = self._copies()
+        for (tensor, _), old, new in zip(self._pairs, self._values, values):
             for part in tensor["parts"]:
-                self._records[self._step + 1, "update", part["entry"]] = _sums(
-                    _gather(_whole(parameter).detach() - old, tensor, part))
+                self._records[self._step + 1, "update", part["entry"]] = _sums(_gather(new - old, tensor, part))
+        self._values = values
         self._step, self._recorded, self._last, self._now = self._step + 1, False, None, None
         return result
 

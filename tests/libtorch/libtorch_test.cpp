@@ -415,6 +415,26 @@ TEST_CASE("An evaluation between steps is not recorded") {
   CHECK((records_of(true) == records_of(false)));
 }
 
+TEST_CASE("Tensors that change between steps are listed") {
+  const Plan plan = torch_plan("maximal-update", 32);
+  for (const bool clamps : {true, false}) {
+    Trained t(plan);
+    torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, settings()));
+    libtorch::ModuleRecorder recorder(t.planned, {32, 0});
+    t.model->recorder = &recorder;
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      loss_of(t.model, ids("inputs"), ids("targets")).backward();
+      recorder.step(optimizer);
+      const torch::NoGradGuard no_grad;
+      if (clamps) t.model->transformer->wte->weight.clamp_(-0.001, 0.001);
+    }
+    const std::vector<std::string> none,
+        one{"transformer.wte.weight: changed between steps, which updates do not show"};
+    CHECK(recorder.unchecked() == (clamps ? one : none));
+  }
+}
+
 TEST_CASE("What cannot be found out about query, key and value is listed") {
   const Plan plan = torch_plan("maximal-update", 32);
   const auto unchecked = [&](const Plan& of, const std::function<void(Trained&)>& change) {

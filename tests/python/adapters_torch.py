@@ -560,6 +560,20 @@ class Steps(unittest.TestCase):
             self.assertEqual(message_of(lambda wrong=wrong: scalewise.Recorder(model, PLAIN, wrong)),
                              f"optimizer = {text}: expected an optimizer, or those that step in turn")
 
+    def test_tensors_that_change_between_steps_are_said(self):
+        for changed in (None, "transformer.h.1.mlp.c_fc.weight"):
+            model = model_of()
+            optimizer = adamw(model)
+            recorder = scalewise.Recorder(model, PLAIN, optimizer)
+            for _ in range(3):
+                train(model, optimizer, steps=1)
+                if changed:
+                    with torch.no_grad():
+                        model.get_parameter(changed).clamp_(-0.01, 0.01)
+            self.assertEqual(recorder.unchecked, [
+                f"{changed}: changed between steps, which updates do not show (an average, clamping, another initialization "
+                "or optimizer)"] if changed else [])
+
     def test_a_loss_is_no_logits(self):
         class WithLoss(nn.Module):
             def __init__(self, one):

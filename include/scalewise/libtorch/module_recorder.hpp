@@ -4,6 +4,7 @@
 
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -52,10 +53,8 @@ class ModuleRecorder {
   /// Records gradients, takes the optimizer's step, and records what it has added; the first time initial values as well.
   void step(torch::optim::Optimizer& optimizer) {
     if (step_ == 0) record_initial();
-    std::vector<at::Tensor> before;
-    for (const at::Tensor& parameter : planned_.parameters) {
-      before.push_back(parameter.detach().clone());
-    }
+    const std::vector<at::Tensor> before = copies();
+    list_changed(before);
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
       const at::Tensor& gradient = planned_.parameters[i].grad();
       if (!gradient.defined()) return;
@@ -66,9 +65,9 @@ class ModuleRecorder {
     optimizer.step();
     ++step_;
     done_ = false;
+    after_ = copies();
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
-      const at::Tensor added = planned_.parameters[i].detach() - before[i];
-      const at::Tensor values = flat(detail::part_of(added, part));
+      const at::Tensor values = flat(detail::part_of(after_[i] - before[i], part));
       recorder_.record_update(entry, values.data_ptr<double>(),
                               static_cast<std::size_t>(values.numel()), step_);
     });
@@ -76,12 +75,32 @@ class ModuleRecorder {
 
   const check::Records& records() const { return recorder_.records(); }
 
-  /// Layers whose order of query, key and value could not be checked, with the reason.
+  /// Layers whose order of query, key and value could not be checked, with the reason, and tensors that something else
+  /// than step() has changed between two steps, as an average, clamping or another optimizer.
   const std::vector<std::string>& unchecked() const { return unchecked_; }
 
  private:
   static at::Tensor flat(const at::Tensor& tensor) {
     return tensor.detach().to(at::kCPU, at::kDouble).contiguous().view({-1});
+  }
+
+  std::vector<at::Tensor> copies() const {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& parameter : planned_.parameters) {
+      all.push_back(parameter.detach().clone());
+    }
+    return all;
+  }
+
+  void list_changed(const std::vector<at::Tensor>& now) {
+    for (std::size_t i = 0; i < after_.size(); ++i) {
+      if (at::equal(after_[i].nan_to_num(), now[i].nan_to_num())) continue;
+      const std::string line =
+          planned_.tensor(i).name + ": changed between steps, which updates do not show";
+      if (std::find(unchecked_.begin(), unchecked_.end(), line) == unchecked_.end()) {
+        unchecked_.push_back(line);
+      }
+    }
   }
 
   template <class Visitor>
@@ -109,6 +128,7 @@ class ModuleRecorder {
   PlannedModule planned_;
   check::Recorder recorder_;
   std::vector<std::string> unchecked_;
+  std::vector<at::Tensor> after_;  // the last step
   long step_ = 0;
   bool done_ = false;
 };
