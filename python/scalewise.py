@@ -1035,9 +1035,6 @@ class Recorder:
                 self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
         self._initial = []
 
-    def _copies(self) -> List[torch.Tensor]:
-        return [_whole(parameter).detach().clone() for _, parameter in self._pairs]
-
     def _unmoved(self) -> List[str]:
         """Tensors that no step has changed."""
         sizes: Dict[str, float] = collections.defaultdict(float)
@@ -1056,11 +1053,14 @@ class Recorder:
         if not self._active:
             return take_step(*arguments, **options)
         if optimizer is self._optimizers[0]:
-            values = self._copies()
-            for (tensor, _), old, new in zip(self._pairs, self._values, values):
-                if not torch.equal(torch.nan_to_num(old), torch.nan_to_num(new)):
+            if not self._values:
+                self._values = [_whole(parameter).detach().clone() for _, parameter in self._pairs]
+            for i, (tensor, parameter) in enumerate(self._pairs):
+                now = _whole(parameter).detach()
+                kept = self._values[i] = self._values[i].to(now)  # a model may move between devices
+                if not bool(((kept == now) | (kept != kept) & (now != now)).all()):
                     self._changed[tensor["name"]] = None
-            self._values = values
+                    kept.copy_(now)
             self._record_initial()
             closure, seen = arguments[0] if arguments else options.get("closure"), []
 
@@ -1079,11 +1079,12 @@ class Recorder:
         result = take_step(*arguments, **options)
         if optimizer is not self._optimizers[-1]:
             return result
-        values = self._copies()
-        for (tensor, _), old, new in zip(self._pairs, self._values, values):
+        for (tensor, parameter), kept in zip(self._pairs, self._values):
+            now = _whole(parameter).detach()
+            added = now - kept
             for part in tensor["parts"]:
-                self._records[self._step + 1, "update", part["entry"]] = _sums(_gather(new - old, tensor, part))
-        self._values = values
+                self._records[self._step + 1, "update", part["entry"]] = _sums(_gather(added, tensor, part))
+            kept.copy_(now)
         self._step, self._recorded, self._last, self._now = self._step + 1, False, None, None
         return result
 

@@ -227,17 +227,17 @@ if [ -n "$leave_out" ]; then
   watched="core_test dialect_test io_test data_test nn_test tests/fuzz/all"
   watched_tests="not policy_test check_test propagation_test"
   linted="all_headers.cpp"
-  left_to_addresses="-fno-sanitize=alignment,null,object-size,vptr"  # a fifth of the time
+  unwatched="-fno-sanitize=alignment,null,object-size,vptr"  # a fifth of the time
   gcc_kernels=OFF
   lab=OFF
 else
   users="" users_tests="" numbers="" watched="" watched_tests=""
   linted="all_headers.cpp|tools/|lab/programs/|examples/"
-  left_to_addresses=
+  unwatched=
   gcc_kernels=ON
   lab=ON
 fi
-sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG="-fsanitize-undefined-trap-on-error $left_to_addresses" -D SCALEWISE_TEST_MODELS=OFF
+sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG="-fsanitize-undefined-trap-on-error $unwatched" -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 
 # The release build of GCC is the longest stage, and its tests often wait: for processes, a browser, Slurm. The
@@ -281,7 +281,7 @@ done
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED  %s\n' "${failed[@]}"
 [ ${#skipped[@]} -eq 0 ] || printf 'skipped %s\n' "${skipped[@]}"
-[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow and those of long pages of the documentation, of the laboratory and of kernels of infinite width; the examples of LibTorch; whether each header compiles alone and spells its names as the others; all cases of tests that try fewer under sanitizers; matchers in GoogleTest; GCC's sanitizers"
+[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow and those of long pages of the documentation, of the laboratory and of kernels of infinite width; the examples of LibTorch; whether each header compiles alone and spells its names as the others; all cases of tests that try fewer under sanitizers, and alignment, null, object-size and vptr of undefined behaviour; matchers in GoogleTest; GCC's sanitizers"
 printf '%d s\n' $SECONDS
 printf '%d passed, %d failed, %d skipped\n' $passed ${#failed[@]} ${#skipped[@]}
 [ ${#failed[@]} -eq 0 ]

@@ -53,8 +53,7 @@ class ModuleRecorder {
   /// Records gradients, takes the optimizer's step, and records what it has added; the first time initial values as well.
   void step(torch::optim::Optimizer& optimizer) {
     if (step_ == 0) record_initial();
-    const std::vector<at::Tensor> before = copies();
-    list_changed(before);
+    list_changed();
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
       const at::Tensor& gradient = planned_.parameters[i].grad();
       if (!gradient.defined()) return;
@@ -65,12 +64,15 @@ class ModuleRecorder {
     optimizer.step();
     ++step_;
     done_ = false;
-    after_ = copies();
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
-      const at::Tensor values = flat(detail::part_of(after_[i] - before[i], part));
+      const at::Tensor added = planned_.parameters[i].detach() - values_[i];
+      const at::Tensor values = flat(detail::part_of(added, part));
       recorder_.record_update(entry, values.data_ptr<double>(),
                               static_cast<std::size_t>(values.numel()), step_);
     });
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      values_[i].copy_(planned_.parameters[i].detach());
+    }
   }
 
   const check::Records& records() const { return recorder_.records(); }
@@ -84,17 +86,16 @@ class ModuleRecorder {
     return tensor.detach().to(at::kCPU, at::kDouble).contiguous().view({-1});
   }
 
-  std::vector<at::Tensor> copies() const {
-    std::vector<at::Tensor> all;
-    for (const at::Tensor& parameter : planned_.parameters) {
-      all.push_back(parameter.detach().clone());
-    }
-    return all;
-  }
-
-  void list_changed(const std::vector<at::Tensor>& now) {
-    for (std::size_t i = 0; i < after_.size(); ++i) {
-      if (at::equal(after_[i].nan_to_num(), now[i].nan_to_num())) continue;
+  /// Compares values with those that the last step left, and keeps them.
+  void list_changed() {
+    for (std::size_t i = 0; i < planned_.parameters.size(); ++i) {
+      const at::Tensor now = planned_.parameters[i].detach();
+      if (values_.size() == i) values_.push_back(now.clone());
+      at::Tensor& kept = values_[i];
+      kept = kept.to(now.options());  // a module may move between devices
+      const at::Tensor none = kept.ne(kept).logical_and(now.ne(now));  // not a number
+      if (kept.eq(now).logical_or(none).all().item<bool>()) continue;
+      kept.copy_(now);
       const std::string line =
           planned_.tensor(i).name + ": changed between steps, which updates do not show";
       if (std::find(unchecked_.begin(), unchecked_.end(), line) == unchecked_.end()) {
@@ -128,7 +129,7 @@ class ModuleRecorder {
   PlannedModule planned_;
   check::Recorder recorder_;
   std::vector<std::string> unchecked_;
-  std::vector<at::Tensor> after_;  // the last step
+  std::vector<at::Tensor> values_;  // before the step under way, or after the last one
   long step_ = 0;
   bool done_ = false;
 };
