@@ -121,22 +121,21 @@ class Quadratic {
         y[i] -= level / static_cast<double>(rows.size());
       }
     }
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solved(x.transpose() * x);
-    const Eigen::VectorXd values = solved.eigenvalues().cwiseMax(0);
-    const Eigen::VectorXd projected = solved.eigenvectors().transpose() * (x.transpose() * y);
+    const Eigen::MatrixXd squared = x.transpose() * x, one = Eigen::MatrixXd::Identity(p, p);
+    const Eigen::VectorXd projected = x.transpose() * y;
     const auto levels = static_cast<double>(groups.size());
     double least = std::numeric_limits<double>::infinity();
     for (double lambda = 1e-6; lambda < 1e3; lambda *= 2) {
-      const Eigen::VectorXd damped = (values.array() + lambda).inverse();
-      const Eigen::VectorXd b = solved.eigenvectors() * damped.cwiseProduct(projected);
-      const double left = static_cast<double>(n) - levels - (values.array() * damped.array()).sum();
+      const Eigen::MatrixXd inverse = (squared + lambda * one).llt().solve(one);
+      const Eigen::VectorXd b = inverse * projected;
+      const double used = static_cast<double>(p) - lambda * inverse.trace();  // degrees of freedom
+      const double left = static_cast<double>(n) - levels - used;
       if (left < 1) continue;
       const double squares = (y - x * b).squaredNorm();
       if (squares / (left * left) >= least) continue;
       least = squares / (left * left);
       coefficients_ = b;
-      covariance_ = squares / left * solved.eigenvectors() * damped.asDiagonal() *
-                    solved.eigenvectors().transpose();
+      covariance_ = squares / left * inverse;
     }
   }
 
