@@ -51,7 +51,7 @@ BaseStd = Union[None, float, Mapping[str, float], Callable[[str], float]]
 
 
 def _settings_problems(**settings: Any) -> List[str]:
-    """A line for each setting that is no finite number, or is negative."""
+    """A line for each setting that is not a finite number, or is negative."""
     problems = []
     for name, value in settings.items():
         number, text = math.nan, shown(value)
@@ -575,7 +575,7 @@ def measure_step(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> M
     Accuracy: Newton-Schulz iterations leave singular values between 0.7 and 1.2; with PyTorch's coefficients their root mean
     square was 0.86 to 0.93 for shapes from (8, 40) to (1024, 1024). A factor is one of those that fit within 0.7 to 1.2.
     For square matrices all but the last are 1, so take another shape.
-    Raises: ValueError where the parameter is no matrix of the optimizer, or its rate is zero.
+    Raises: ValueError where the parameter is not a matrix of the optimizer, or its rate is zero.
     """
     shape = list(parameter.shape)
     if len(shape) < 2 or min(shape[0], math.prod(shape[1:])) < 8 or _is_sharded(parameter):
@@ -1002,7 +1002,7 @@ class Recorder:
     def _end(self, _: Any, inputs: Any, output: Any) -> None:
         logits = getattr(output, "logits", output)
         while isinstance(logits, (tuple, list)):
-            logits = next((one for one in logits if not (torch.is_tensor(one) and one.dim() == 0)), None)  # a loss is no logits
+            logits = next((one for one in logits if not (torch.is_tensor(one) and one.dim() == 0)), None)  # a loss is not logits
         if not torch.is_tensor(logits) or logits.dim() == 0:
             raise ValueError("the model's output has no logits: expected a tensor of them, a tuple that begins with it, or "
                              ".logits")

@@ -249,10 +249,10 @@ class Plan:
         for where in (self.plan["symbols"], *(o["where"] for o in (*self.plan["entries"], *self.plan["model"]["residuals"]))):
             symbols = collections.Counter(symbol["symbol"] for symbol in where)
             problems += [f"symbol {symbol}: given {count} times" for symbol, count in symbols.items() if count > 1]
-        problems += [f"{name}: {entry} is no entry of the plan" for name, entry in parts if entry not in self.entries]
+        problems += [f"{name}: {entry} is not an entry of the plan" for name, entry in parts if entry not in self.entries]
         problems += [f"{entry}: in {uses[entry]} tensors: expected one" for entry in self.entries if uses[entry] != 1]
         problems += [f"{name}: given {count} times" for name, count in names.items() if count > 1]
-        problems += [f"{name}: {of} is no tensor of the plan" for name, of in
+        problems += [f"{name}: {of} is not a tensor of the plan" for name, of in
                      (*self.aliases.items(), *self.alternatives.items()) if of not in names]
         if not problems:
             named = [(t["name"], _layout_problem(t, self.entries)) for t in self.tensors if t["shape"] is not None]

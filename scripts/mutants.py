@@ -138,7 +138,7 @@ class Builder:
         found = re.search(rf"^build (tests/CMakeFiles/(\w+)\.dir/{re.escape(file)}\.o):", rules,
                           re.MULTILINE)
         if not found:
-            raise ListError(f"{file} is no source of a test")
+            raise ListError(f"{file} is not a source of a test")
         return found[2], found[1]
 
     def target(self, test):

@@ -63,7 +63,7 @@ check::TangentKernel kernel_of(Network& network, const Outputs& outputs) {
 }
 
 /// The factor of gradient descent on each tensor's gradient; 1 where gradients are normalized: such
-/// training is no gradient flow.
+/// training is not a gradient flow.
 std::vector<double> weights_of(const Plan& plan) {
   const bool descent = plan.optimizer.normalization == policy::Normalization::none;
   std::vector<double> weights;

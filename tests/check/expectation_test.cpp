@@ -92,13 +92,13 @@ TEST_CASE("Products of normalized vectors with fresh matrices are exact on avera
   const std::vector<Member> tied = two_tied_members(adamw);
   CHECK(said(tied, Signal::value, "attention.scores", 0) == "mean");
   CHECK(said(tied, Signal::value, "logits", 0) == "first");
-  // Two terms that grow otherwise are no power of the size.
+  // Two terms that grow otherwise are not a power of the size.
   std::vector<Member> two_terms = mup;
   two_terms.back().plan.model.embedding_multiplier.value = 2;
   CHECK(said(two_terms, Signal::value, "embedding", 0) == "first");
 }
 
-TEST_CASE("Under Muon a key that begins square is no exact evidence") {
+TEST_CASE("Under Muon a key that begins square gives no exact prediction") {
   const auto shared = [](long smallest) {
     std::vector<Member> family;
     for (const long n : {smallest, 8 * smallest}) {

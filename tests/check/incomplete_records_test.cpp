@@ -342,7 +342,7 @@ TEST_CASE("Where no step moves anything there is no verdict") {
   CHECK(coordinate_check(one, family).verdict == Verdict::fail);
 }
 
-TEST_CASE("A rate that begins at zero is no mistake") {
+TEST_CASE("A rate that begins at zero is not a mistake") {
   // Records of PyTorch; see data/README.md.
   std::vector<Member> family;
   const auto shape = [](long width) {

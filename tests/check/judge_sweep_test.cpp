@@ -154,7 +154,7 @@ TEST_CASE("A diverged run is worse than any other, wherever it stands") {
   CHECK_THAT(verdict.reason, ContainsSubstring("the transferred rate diverges"));
 }
 
-TEST_CASE("Rows that are no runs are refused") {
+TEST_CASE("Rows that are not runs are refused") {
   const auto refused = [](const SweepRow& row) {
     return error_message([&] { judge_sweep({row}); });
   };

@@ -97,7 +97,7 @@ TEST_CASE("Gradients that fall as that of the logits does follow the rule") {
   CHECK(report.unknown.empty());
   CHECK(find(report, Signal::gradient, "query", 0).expected->measure == Measure::per_logits);
   CHECK_FALSE(find(report, Signal::gradient, "logits", 0).expected);
-  // Records of other runs, or of other steps, are no divisor.
+  // Records of other runs, or of other steps, are not a divisor.
   Records other = follow(family);
   add(other, Signal::gradient, "logits", 1, -0.3);
   CHECK(find(coordinate_check(other, family), Signal::gradient, "query", 0).expected->measure ==

@@ -42,7 +42,7 @@ TEST_CASE("An optimizer is read back against the plan") {
   CHECK(broken([](Live& l) { l[3].epsilon *= 4; }).front().starts_with(name + ": epsilon"));
   CHECK(
       broken([](Live& l) { l[3].weight_decay += 1; }).front().starts_with(name + ": weight_decay"));
-  // A relative 1e-5 is what rounding to float may do, and NaN is no rounding.
+  // A relative 1e-5 is what rounding to float may do, and NaN is not a rounding.
   for (double OptimizerSetting::*what :
        {&OptimizerSetting::rate, &OptimizerSetting::weight_decay, &OptimizerSetting::epsilon}) {
     REQUIRE(live[3].*what > 0);

@@ -121,7 +121,7 @@ TEST_CASE("A layer that is not as the others fails by its name") {
              ContainsSubstring("is 0 times as large in layer.2.mlp_down of size 512"));
 }
 
-TEST_CASE("Sizes whose plans are no power of the width are compared with their plans") {
+TEST_CASE("Sizes whose plans are not a power of the width are compared with their plans") {
   // As in models whose attention is wider than the stream at some widths: fan-in of the output 256, 256, 512, 512.
   std::vector<Member> family;
   for (const long n : sizes) {

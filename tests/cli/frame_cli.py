@@ -31,7 +31,7 @@ NAMES = sorted(PROGRAMS)
 TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "tools/data/digits.csv"
 
-# Options that are no inputs of a result, each for a reason: how a program runs, what it shows, where
+# Options that are not inputs of a result, each for a reason: how a program runs, what it shows, where
 # it writes.
 NO_INPUTS = {"--help", "--version", "--dry-run", "--threads", "--quiet", "--format", "--out", "--store", "--record",
              "--layers", "--list-rules", "--list-presets", "--list-names", "--log", "--checkpoint", "--overwrite", "--save",

@@ -38,7 +38,7 @@ TEST_CASE("Entropy and information of a chain are those of its transition matrix
   CHECK(std::abs(s.information - (2 - 1.548795)) < 0.005);
 }
 
-TEST_CASE("Random bytes, one byte and too few are no text; a novel is") {
+TEST_CASE("Random bytes, one byte and too few are not text; a novel is") {
   // 10,000 random bytes are too few for the entropy of pairs, which is 16 bits and not log2 10,000;
   // that this cancels is the point.
   for (const std::size_t length : {10000U, 100000U}) {

@@ -90,7 +90,7 @@ def letters(page, plan, base, part):
             for name in (letter, letter.removesuffix("_l")):
                 if name in known:
                     return known[name]
-        raise ValueError(f"{letter} is no known letter")
+        raise ValueError(f"{letter} is not a known letter")
 
     return value
 
@@ -122,7 +122,7 @@ class Row:
             groups = set(known) if name == "everything else" else SETS.get(name[:1].lower() + name[1:]) or SETS.get(name) or {
                 id for words in (name, f"{name} {noun}") for id in [words.lower().replace(" ", "_")] if id in known}
             if not groups:
-                raise ValueError(f"{name} is no group or set of groups")
+                raise ValueError(f"{name} is not a group or set of groups")
             if name.lower().replace(" ", "_") in known:
                 noun = name.split(" ")[-1]
             self.sets.append(groups)

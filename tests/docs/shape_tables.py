@@ -96,7 +96,7 @@ def models_of(when, flags):
                 fields[field] = value or str(on).lower()
         add(preset, fields)
         if without is None:
-            sizes = [{field: "3"} for no, field, value in conditions if not (no or value)]  # if that is no flag
+            sizes = [{field: "3"} for no, field, value in conditions if not (no or value)]  # if that is not a flag
             for change in [*sizes, *({flag: "false"} for flag in flags), {"gated_mlp": "true"}]:
                 add(preset, fields | change)
             for change in ({}, *sizes):

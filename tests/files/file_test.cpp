@@ -189,7 +189,7 @@ TEST_CASE("A file is tried without a trace, and refused by the name of its optio
   const auto message = [&](const std::string& file) {
     return scalewise::test::error_message([&] { try_file(file, "--save"); });
   };
-  CHECK_THAT(message(scratch.path.string()), ContainsSubstring("it is no file"));
+  CHECK_THAT(message(scratch.path.string()), ContainsSubstring("it is not a file"));
   CHECK_THAT(message((scratch.path / "circle").string()), ContainsSubstring("its links lead"));
   CHECK_THAT(message((scratch.path / "none" / "file").string()),
              ContainsSubstring("is the folder there"));

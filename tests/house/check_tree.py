@@ -124,7 +124,7 @@ def check_door(header):
 def check_user(path):
     for name in re.findall(r'#include [<"]scalewise/([\w/.]+)[>"]', path.read_text(encoding="utf-8")):
         if name.removesuffix(".hpp") not in doors:
-            complain(f"{path.relative_to(ROOT)}: includes scalewise/{name}, which is no door")
+            complain(f"{path.relative_to(ROOT)}: includes scalewise/{name}, which is not a door")
 
 
 needs, doors = libraries()

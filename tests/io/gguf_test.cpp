@@ -310,7 +310,7 @@ TEST_CASE("Tensors of GGUF follow each other", "[gguf]") {
   CHECK(gguf_of(two(0, 32, 65)).notes.front() == "1 bytes after the last tensor belong to none");
 }
 
-TEST_CASE("One file of several is no model in GGUF", "[gguf]") {
+TEST_CASE("One file of several is not a model in GGUF", "[gguf]") {
   const auto split = [](std::uint64_t count) {
     return gguf_refusal(GgufBytes().value("split.count", 2, ModelBytes().number(count, 2)));
   };

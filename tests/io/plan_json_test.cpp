@@ -53,7 +53,7 @@ TEST_CASE("A plan reads back equal, for every rule", "[json]") {
     for (const bool patch : {false, true}) {
       Shape shape = small_shape(patch);
       Shape base = shape;
-      base.d_model = 31;  // so that ratios are no short decimals
+      base.d_model = 31;  // so that ratios are not short decimals
       base.depth = 7;
       std::optional<Plan> plan;
       try {

@@ -57,7 +57,7 @@ TEST_CASE("A problem of some layers says which") {
   CHECK(folded(of_layers("layer.%.key: frozen", {7})) == Lines{"layer.7.key: frozen"});
 }
 
-TEST_CASE("Numbers that all lines share, and those that are no layers, stay") {
+TEST_CASE("Numbers that all lines share, and those that are not layers, stay") {
   // T5's own names: the second number says which part of the block it is.
   CHECK(folded(of_layers("decoder.block.%.layer.1.EncDecAttention.q.weight: missing", {0, 1})) ==
         Lines{"decoder.block.*.layer.1.EncDecAttention.q.weight (2 tensors): missing"});

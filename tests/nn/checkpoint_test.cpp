@@ -292,7 +292,7 @@ TEST_CASE("A full disk leaves the old checkpoint", "[checkpoint]") {
 }
 #endif
 
-TEST_CASE("What is no checkpoint of this run is refused by name", "[checkpoint]") {
+TEST_CASE("What is not a checkpoint of this run is refused by name", "[checkpoint]") {
   const Scratch scratch;
   Run<float> run(tiny_plan());
   run.fill();

@@ -32,7 +32,7 @@ TEST_CASE("What a configuration has otherwise than a text is named, and nothing 
   CHECK(nn::differences({.rotary = true}, {}).empty());
 }
 
-TEST_CASE("Caps that are no numbers, and parallel branches where there are none, are refused") {
+TEST_CASE("Caps that are not numbers, and parallel branches where there are none, are refused") {
   const auto refusal = [](const nn::Config& config, Shape shape = test::token_shape()) {
     return test::error_message([&] { nn::check(config, resolved(shape)); });
   };

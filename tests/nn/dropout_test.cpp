@@ -157,7 +157,7 @@ TEST_CASE("Dropout of rate zero does nothing") {
   CHECK(Dropout(1e-9, 7, 3, "tensor").active());
 }
 
-TEST_CASE("A dropout that is no probability below one is refused") {
+TEST_CASE("A dropout that is not a probability below one is refused") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto message = [](double rate) {

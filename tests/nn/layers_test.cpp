@@ -328,7 +328,7 @@ TEST_CASE("A unit norm gives rows of length one, and has the gradient of its dif
     unit_backward(dense::read(in_place), dense::read(y), dense::read(inverse),
                   dense::view(in_place));
     CHECK(in_place == dx);
-    if (deviation < 1) continue;  // a step of 6e-6 is no small one there
+    if (deviation < 1) continue;  // a step of 6e-6 is not a small one there
     const auto worst = gradient_error("x", dense::view(x), dx, forward, probe.magnitude(y));
     INFO(worst);
     CHECK(worst.accepted());

@@ -235,7 +235,7 @@ TEST_CASE("Cross-entropy of a sure answer keeps the gradient of the others") {
   CHECK(std::abs(gradient(0, 1) / (std::exp(-30.0) / (1 + std::exp(-30.0))) - 1) <= 4 * epsilon);
 }
 
-TEST_CASE("Cross-entropy refuses a target that is no class") {
+TEST_CASE("Cross-entropy refuses a target that is not a class") {
   const Matrix<double> logits = normal_matrix(2, classes, "logits");
   Matrix<double> gradient(2, classes);
   const auto loss = [&](int target) {

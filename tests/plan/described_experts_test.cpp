@@ -215,7 +215,7 @@ TEST_CASE("Experts are numbered behind an underscore in Switch Transformers", "[
                                       switch_transformer(32, 12));
   });
   CHECK(third == "no error");
-  // A shared one is no expert, and neither is one without a number.
+  // A shared one is not an expert, and neither is one without a number.
   CHECK(scalewise::detail::split_expert("h.0.mlp.shared_expert_0.up").number == -1);
   CHECK(scalewise::detail::split_expert("h.0.expert_up.weight").number == -1);
   CHECK(scalewise::detail::split_expert("h.0.expert_01.up").number == -1);
@@ -287,7 +287,7 @@ TEST_CASE("Numbered experts that are not alike are named", "[described]") {
   CHECK(refusal(target, base) ==
         "tensor " + at +
             "1.w1.weight = not like that of expert 0: expected the same tensors in each expert, "
-            "numbered from 0 (hint: if it is no expert, give its role, as in --role "
+            "numbered from 0 (hint: if it is not an expert, give its role, as in --role "
             "PATTERN=hidden)");
   target = mixtral(64, 1, 4, 128);
   target.tensors.erase(target.tensors.begin() + 6);
@@ -295,7 +295,7 @@ TEST_CASE("Numbered experts that are not alike are named", "[described]") {
       refusal(target, base) ==
       "experts " + at +
           "1 = 2 tensors, of 4 experts up to number 3: expected all experts from 0, each with the "
-          "tensors of the first (hint: if they are no experts, give their role, as in --role "
+          "tensors of the first (hint: if they are not experts, give their role, as in --role "
           "PATTERN=hidden)");
   // The part of one of several processes.
   target = mixtral(64, 1, 4, 128);

@@ -149,7 +149,7 @@ TEST_CASE("Outputs of fixed size within layers are named, but for those that are
   }
 }
 
-TEST_CASE("Lists whose modules read no features, or make none, are no layers", "[described]") {
+TEST_CASE("Lists whose modules read no features, or make none, are not layers", "[described]") {
   // Embeddings of codebooks, and a box head (facebookresearch/detr 29901c5, detr.py: MLP).
   const auto model = [](long n, long layers) {
     std::vector<Given> rows;
@@ -229,7 +229,7 @@ TEST_CASE("Layers that are one, shared, may be more", "[described]") {
   CHECK(plan.entries[0].group == Group::hidden);
 }
 
-TEST_CASE("The ends of an MLP that is a Sequential are no layers, however deep it is",
+TEST_CASE("The ends of an MLP that is a Sequential are not layers, however deep it is",
           "[described]") {
   const auto model = [](long n, long hidden) {
     std::vector<Given> rows;
@@ -285,7 +285,7 @@ TEST_CASE("Norms that a Sequential numbers between its matrices stand in the lay
   CHECK(entry(plan, "9.bias").group == Group::final_norm_bias);
 }
 
-TEST_CASE("Which side of a bare matrix is its inputs is no guess", "[described]") {
+TEST_CASE("Which side of a bare matrix is its inputs is not guessed", "[described]") {
   const auto model = [](long n, const std::vector<long>& sizes) {
     return description({{"in.weight", linear, "oi", {n, 9}},
                         {"mix.weight", linear, "oi", {n, n}},

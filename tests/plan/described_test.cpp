@@ -428,7 +428,7 @@ TEST_CASE("A model that is a list of layers itself has its depth from their numb
                                "model itself, 1 to 2"));
 }
 
-TEST_CASE("A convolution and its norm, numbered by a Sequential, are no layers", "[described]") {
+TEST_CASE("A convolution and its norm, numbered by a Sequential, are not layers", "[described]") {
   // stem.0, stem.1 of timm's ConvNeXt (pytorch-image-models aa4b5850, convnext.py)
   const auto model = [](long n) {
     return description({{"stem.0.weight", linear, "oikk", {n, 3, 4, 4}},

@@ -97,7 +97,7 @@ TEST_CASE("Where nobody says what the layers are, hidden matrices stand in them"
   CHECK(entry(plan, "layers").epsilon.formula() == "1/(m_N√m_L)");
 }
 
-TEST_CASE("Several heads are no layers", "[described]") {
+TEST_CASE("Several heads are not layers", "[described]") {
   const auto model = [](long n) {
     std::vector<Given> rows{{"embed", embedding, "io", {100, n}}};
     for (const std::string number : {"0", "1", "2"})

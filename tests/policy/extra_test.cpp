@@ -128,7 +128,7 @@ TEST_CASE("An extra tensor gets what the tensor gets that it is like, under ever
   }
 }
 
-TEST_CASE("A size that does not grow is no ratio") {
+TEST_CASE("A size that does not grow is not a ratio") {
   // Yang et al. 2022 (arXiv:2203.03466), Table 8, hidden weights under Adam: variance 1/fan_in, rate
   // 1/fan_in, each relative to the base; an input of 64 is the same in both.
   Shape base = tokens();

@@ -94,7 +94,7 @@ TEST_CASE("shrink per step is the same in both forms of decay") {
     const Shape target = shallow ? patches() : tokens();
     std::optional<Shape> from;
     if (!shallow) from = base;
-    // An absolute rule is evaluated at the target, so that a base too shallow for it is no matter.
+    // An absolute rule is evaluated at the target, so that a base too shallow for it does not matter.
     if (!policy::needs_base(rule)) from = {};
     const Plan coupled = make_plan(told(rule), {.model = target, .base = from});
     const Plan independent =

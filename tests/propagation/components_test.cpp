@@ -324,7 +324,7 @@ TEST_CASE("Hidden units of variances that differ, from 1e-300 to 1e300") {
   }
 }
 
-TEST_CASE("A dropout that is no probability below 1 is refused") {
+TEST_CASE("A dropout that is not a probability below 1 is refused") {
   CHECK_THAT(error_message([] { check_dropout("dropout", 1); }),
              ContainsSubstring("dropout = 1: expected a probability below 1"));
   CHECK_THAT(error_message([] { check_dropout("dropout", -0.1); }), ContainsSubstring("dropout"));

@@ -137,7 +137,7 @@ class NamedPlans(unittest.TestCase):
         self.assertEqual(parts(lambda p: p.pop()), "plan: layer.0.value: in 0 tensors: expected one")
         self.assertEqual(parts(lambda p: p.append(p[0])), "plan: layer.0.query: in 2 tensors: expected one")
         self.assertIn("plan: layer.0.value: in 2 tensors", parts(lambda p: p[0].update(entry="layer.0.value")))
-        self.assertIn(f"plan: {fused}: tokens is no entry of the plan", parts(lambda p: p[0].update(entry="tokens")))
+        self.assertIn(f"plan: {fused}: tokens is not an entry of the plan", parts(lambda p: p[0].update(entry="tokens")))
 
         def runs(*given):
             return parts(lambda p: p[1].update(select=[{"axis": 0, "runs": list(given)}]))
@@ -178,7 +178,7 @@ class NamedPlans(unittest.TestCase):
     def test_names_are_given_once(self):
         self.assertIn("plan: transformer.wte.weight: given 2 times", self.message(
             lambda data: data["tensors"][1].update(name="transformer.wte.weight")))
-        self.assertIn("plan: lm_head.weight: nothing is no tensor of the plan", self.message(
+        self.assertIn("plan: lm_head.weight: nothing is not a tensor of the plan", self.message(
             lambda data: data.update(aliases=[{"name": "lm_head.weight", "of": "nothing"}])))
         self.assertIn("plan: final_norm_gain: 2 entries of this name", self.message(
             lambda data: data["plan"]["entries"].append(data["plan"]["entries"][-2])))

@@ -50,7 +50,7 @@ TEST_CASE("A file's own symbols are read, and known ones stay themselves") {
   CHECK(others.read("formula", "√(1-p)/n") == own);
 }
 
-TEST_CASE("A text that is no formula is refused by its field") {
+TEST_CASE("A text that is not a formula is refused by its field") {
   const scaling::FormulaSymbols symbols;
   const std::string deep(2000, '(');
   for (const std::string text :

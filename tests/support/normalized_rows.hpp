@@ -24,7 +24,7 @@ constexpr bool normalized_matrix(const Row& rule, const Scaling& rate) {
 }
 
 /// Effective value (init/scale) * stored, stored starts at scale. The sqrt(n) of the gate's branch,
-/// v = W_v h * s_v * sqrt(n), stands in the model's equation and is no cell of the tables.
+/// v = W_v h * s_v * sqrt(n), stands in the model's equation and is not a cell of the tables.
 constexpr bool rescaler(const Row& rule, const Scaling& init, const Scaling& scale,
                         const Scaling& rate) {
   return rule.init_mean == Mean(scale) && rule.init_variance == Variance(0) &&

@@ -31,7 +31,7 @@ struct GradientError {
 
   bool accepted() const { return relative <= gradient_relative; }
 
-  /// Keeps the larger error; one that is no number is the largest.
+  /// Keeps the larger error; one that is not a number is the largest.
   void offer(const std::string& at, double a, double n, double floor) {
     double error = std::abs(a - n) / std::max({std::abs(a), std::abs(n), floor});
     if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();

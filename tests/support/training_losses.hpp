@@ -75,7 +75,7 @@ inline std::vector<double> training_losses(const Plan& plan, double rate, double
   return losses;
 }
 
-/// Relative, over all steps; infinite where a loss is no number.
+/// Relative, over all steps; infinite where a loss is not a number.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double worst = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {

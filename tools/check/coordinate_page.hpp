@@ -84,7 +84,7 @@ inline std::string cause_text(const check::Report& report) {
           "next explanation.",
           report.log10_odds == 9 ? "at least " : "", report.log10_odds);
     case check::Cause::growth:
-      return "The rule itself lets it grow; this is no mistake in applying it.";
+      return "The rule itself lets it grow; this is not a mistake in applying it.";
     case check::Cause::unknown:
       return "No single part of the rule explains all that fails.";
     case check::Cause::none:

@@ -77,7 +77,7 @@ frame::Option& add_out_option(frame::Options& options, std::string& out,
 void make_report(frame::Program& program, std::function<Report()> run,
                  std::function<std::optional<int>()> before = {});
 
-/// A verdict in its color. Without color where standard output is no terminal, where the terminal has none, and where
+/// A verdict in its color. Without color where standard output is not a terminal, where the terminal has none, and where
 /// NO_COLOR is set (https://no-color.org).
 std::string painted(check::Verdict verdict);
 

@@ -65,7 +65,7 @@ class TaskFolder {
   std::string id(const std::string& run) const;
 
   /// The name in an id.
-  /// Throws:   InvalidInput for what is no id of this program and these inputs.
+  /// Throws:   InvalidInput for what is not an id of this program and these inputs.
   std::string run_of(const std::string& id) const;
 
   /// The results by the name of the run. Damaged files are left out, so that their runs are missing,

@@ -45,7 +45,7 @@ void refuse_decided_fields(const std::vector<std::string>& set) {
 }
 
 /// Gives the shape of the model at the base width: heads, their groups and d_ff in proportion where they divide.
-/// Throws:   InvalidInput for a target that is no shape; products of sizes that are fit into a long.
+/// Throws:   InvalidInput for a target that is not a shape; products of sizes that are fit into a long.
 Shape base_shape(const Settings& s, const Shape& target) {
   Shape base = target;
   if (s.base_width == 0) return base;

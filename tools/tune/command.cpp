@@ -43,7 +43,7 @@ std::string_view last_line(std::string_view text) {
   return before == std::string_view::npos ? text : text.substr(before + 1);
 }
 
-/// A loss as it is written. None: that is no number.
+/// A loss as it is written. None: that is not a number.
 std::optional<Outcome> loss_of(const std::string& text) {
   if (check::detail::says_diverged(text)) return Outcome{infinite, "diverged"};
   const double loss = check::detail::table_number(text);
@@ -131,7 +131,7 @@ Outcome loss_in(std::string_view output, LossFrom from) {
     const nlohmann::ordered_json& loss = json.at("loss");
     if (const auto found = loss_of(loss.is_string() ? loss.get<std::string>() : loss.dump()))
       return *found;
-    return {infinite, "its loss is no number"};
+    return {infinite, "its loss is not a number"};
   }
   return {infinite, last_line(output).empty()
                         ? "it printed nothing"

@@ -109,7 +109,7 @@ class Stages {
   }
 
   /// The draws of the lowest mean loss, of those that never failed; none while runs are missing. Runs that a stage
-  /// before has made are no stage.
+  /// before has made are not a stage.
   std::vector<Draw> best_of(const std::vector<Draw>& draws, long count, const std::string& stage,
                             const std::vector<long>& seeds, long steps) {
     if (draws.empty() || !search_.missing.empty()) return {};

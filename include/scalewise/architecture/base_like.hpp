@@ -97,7 +97,7 @@ constexpr long active_in_base(long active, long experts, long base_experts) {
 ///
 ///     make_plan("mup", {.model = target, .base = base_like(target, {.width = 256})})
 ///
-/// Throws:   InvalidInput for a target that is no shape, and for a width, depth or number of experts at which one of these
+/// Throws:   InvalidInput for a target that is not a shape, and for a width, depth or number of experts at which one of these
 ///           would not be whole.
 inline Shape base_like(const Shape& target, const Base& base, const char* whose = "base") {
   const Shape whole = resolved(target);

@@ -122,7 +122,7 @@ namespace architecture {
 
 /// Requires that a description can be one of a model.
 /// Throws:   InvalidInput naming the tensor and its field: for a name that require_name() refuses or that two
-///           tensors have, a size that is no positive integer or above 2^30, axes that are not those of the kind,
+///           tensors have, a size that is not a positive integer or above 2^30, axes that are not those of the kind,
 ///           and a tie to no other tensor of the same number of entries.
 inline void check_description(const ModelDescription& model) {
   if (model.tensors.empty()) throw InvalidInput("tensors", "(none)", "the tensors of a model");

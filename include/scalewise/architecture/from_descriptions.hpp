@@ -248,7 +248,7 @@ class DescriptionReader : DescribedSizes {
     fold_layers(i, extra, reason);
   }
 
-  /// Whether a tied tensor gives logits from features that grow: an embedding that two stacks share is no head, and
+  /// Whether a tied tensor gives logits from features that grow: an embedding that two stacks share is not a head, and
   /// features of fixed size need no factor.
   bool is_tied_head(std::size_t i) const {
     const DescribedTensor &tensor = target_.tensors[i], *of = tensors_.find(tensor.tied_to);

@@ -133,7 +133,7 @@ class NumberedTensors {
     return list->second.rbegin()->first == size - 1 ? size : 0;
   }
 
-  /// True where each of them has the same tensors, with the same axes: a convolution and its norm are no layers.
+  /// True where each of them has the same tensors, with the same axes: a convolution and its norm are not layers.
   bool alike(const std::string& before) const {
     const auto& list = lists_.at(before);
     return std::all_of(list.begin(), list.end(),

@@ -269,7 +269,7 @@ class PairedDescriptions {
       throw InvalidInput("tensor " + messages::printable(tensor.name),
                          first == nullptr ? "of no other expert" : "not like that of expert 0",
                          "the same tensors in each expert, numbered from 0",
-                         "if it is no expert, give its role, as in --role PATTERN=hidden");
+                         "if it is not an expert, give its role, as in --role PATTERN=hidden");
     }
     Lists lists;
     for (const auto& [before, experts] : counts) {
@@ -280,7 +280,7 @@ class PairedDescriptions {
                            std::to_string(count) + " tensors, of " + std::to_string(size) +
                                " experts up to number " + std::to_string(experts.rbegin()->first),
                            "all experts from 0, each with the tensors of the first",
-                           "if they are no experts, give their role, as in --role PATTERN=hidden");
+                           "if they are not experts, give their role, as in --role PATTERN=hidden");
       }
       lists.emplace(before, size);
     }

@@ -45,7 +45,7 @@ class Values {
     return size.target / size.base;
   }
 
-  /// Sets a symbol that is no size of the shape: a layer, a fan of one matrix, a rule's own.
+  /// Sets a symbol that is not a size of the shape: a layer, a fan of one matrix, a rule's own.
   constexpr void set(const Symbol& symbol, double value) { of(symbol).target = value; }
 
  private:

@@ -36,7 +36,7 @@ struct Report {
   double error_rate = 0;              // of failing a correct set-up by chance, over all slopes
   Thresholds thresholds;              // of each slope
 
-  // Names that are no observable's and no tensor's, each with the nearest that is: not judged.
+  // Names that are neither an observable's nor a tensor's, each with the nearest that is: not judged.
   std::vector<std::string> unknown;
   std::vector<std::string> missing;    // what has to be recorded for a verdict, and is not
   std::vector<std::string> left_out;   // steps that moved nothing, layers that were not recorded

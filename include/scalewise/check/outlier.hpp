@@ -147,7 +147,7 @@ inline std::optional<Outlier> outlying_size(const SizeCurve& curve,
 
 /// For the initial parameters and the updates of a step: the layer that lies farthest from what its plan says of it,
 /// compared with the other layers of its size, and with the smallest size that has it: a factor that a layer has at all
-/// sizes is no mistake of the scaling.
+/// sizes is not a mistake of the scaling.
 /// `records`: with their layers; `measure`: of each run's moments.
 /// Requires: every recorded size has a member.
 inline std::optional<Outlier> outlying_layer(const Records& records,

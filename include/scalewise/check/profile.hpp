@@ -32,7 +32,7 @@ struct TokenMoments {
 /// The moments of one activation of one network.
 /// Shapes:   x (sequences * tokens, features), sequence after sequence
 /// Accuracy: sums in double, about the mean.
-/// Throws:   InvalidInput when the rows are no whole number of sequences, or there are none.
+/// Throws:   InvalidInput when the rows are not a whole number of sequences, or there are none.
 template <class Scalar>
 TokenMoments token_moments(const MatrixView<Scalar>& x, std::size_t sequences) {
   if (sequences == 0 || x.rows == 0 || x.columns == 0 || x.rows % sequences != 0) {

@@ -132,7 +132,7 @@ class PowerBetween {
   Band operator()(const LogSum& a, const LogSum& b) const {
     if (a.zero || b.zero) return Band::zero();
     const double power = (b.mean() - a.mean()) / log_ratio_;
-    return {std::round(power * 1e9) / 1e9};  // rounding errors are no growth
+    return {std::round(power * 1e9) / 1e9};  // rounding errors are not growth
   }
 
   Band operator()(double a, double b) const {
@@ -220,7 +220,7 @@ inline void require_one_rule(const std::vector<Member>& family) {
 /// Accuracy: exact for what is a power of the size.
 /// Requires: plans of one rule, smallest size first.
 /// Throws:   InvalidInput for fewer than two, for a plan that check_plan() refuses, for plans of several rules, optimizers
-///           or parameters, and for factors on the variances of different bases, which are no power of the size.
+///           or parameters, and for factors on the variances of different bases, which are not a power of the size.
 inline Scales scales_of(const std::vector<Member>& family) {
   detail::require_one_rule(family);
   const Plan& smallest = family.front().plan;

@@ -29,7 +29,7 @@ class SweepJournal {
  public:
   /// Begins a journal, or resumes one. `inputs` are all that a run depends on besides size,
   /// rate and seed. Damaged lines are left out, so that their runs are missing; see damage().
-  /// Throws:   InvalidInput for a file that is no journal, has other inputs or another version,
+  /// Throws:   InvalidInput for a file that is not a journal, has other inputs or another version,
   ///           has a damaged first line, has two results of one run, is being written by another
   ///           process, or cannot be written.
   SweepJournal(const std::string& path, const files::Inputs& inputs) {

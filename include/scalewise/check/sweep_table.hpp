@@ -334,7 +334,7 @@ class SweepReader {
 /// messages call it. A loss that is nan, inf, null or "diverged" is that of a diverged run; one that is
 /// empty is missing.
 /// Throws:   InvalidInput, naming file and line, for what is no such table, a column that is not there or
-///           could be one of several, a value that is no number, or two rows of one run.
+///           could be one of several, a value that is not a number, or two rows of one run.
 inline SweepTable parse_sweep_table(std::string_view text, const std::string& path,
                                     const SweepColumns& columns = {}) {
   return detail::SweepReader(detail::TextRows(text, path), columns).take();

@@ -295,7 +295,7 @@ class Classifier {
 }  // namespace detail
 
 /// The meaning of each tensor of a model under a dialect: the entries of the plan in it, where they lie, and
-/// all that is wrong at once: tensors that are no entry; entries and layers that no tensor has; other sizes, with
+/// all that is wrong at once: tensors that match no entry; entries and layers that no tensor has; other sizes, with
 /// what to set, transposed matrices; one storage in two roles, tied heads that are not. Tensors that differ in
 /// the layer alone share a line, see folded(). Segments of wrappers in names do not matter; a
 /// prefix of all names that the dialect does not have is a problem of its own.

@@ -42,7 +42,7 @@ struct OutputFile {
     namespace fs = std::filesystem;
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
-    if (path.empty() || fs::is_directory(status)) refuse("it is no file");
+    if (path.empty() || fs::is_directory(status)) refuse("it is not a file");
     return fs::exists(status) && !fs::is_regular_file(status);
   }
 
@@ -179,7 +179,7 @@ inline OpenFile lock_folder(const std::string& path) {
 /// Writes a file so that readers see the old content or the new one, never a part, even after a
 /// power failure: under a temporary name in the same folder, flushed to disk, then renamed. A
 /// link is followed, also to a file that does not exist yet; a file keeps its permissions, and what
-/// is no regular file (a device, a pipe) is written to as it stands.
+/// is not a regular file (a device, a pipe) is written to as it stands.
 /// Throws:   InvalidInput when the folder is missing, links lead in a circle, or not all can be
 ///           written; no temporary file remains. A process that is killed may leave
 ///           FILE.scalewise-tmp0, which the next one that writes FILE takes over.

@@ -21,7 +21,7 @@ namespace scalewise::files {
 
 /// A file that is read in order, a block at a time, so that a header costs the same whatever comes
 /// after it. Numbers have their lowest byte first. `field` is what errors call the bytes.
-/// Throws:   the constructor, InvalidInput for what is no regular file; the others, where the file
+/// Throws:   the constructor, InvalidInput for what is not a regular file; the others, where the file
 ///           ends before what is asked for, or cannot be read.
 class FileCursor {
  public:

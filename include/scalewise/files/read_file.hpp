@@ -50,7 +50,7 @@ inline std::ifstream open_file(const std::string& path) {
 }  // namespace detail
 
 /// The bytes of a file.
-/// Requires: `limit`, the largest size in bytes that is accepted; of what is no regular file, at
+/// Requires: `limit`, the largest size in bytes that is accepted; of what is not a regular file, at
 ///           most largest_stream.
 /// Throws:   InvalidInput, naming the file, when there is none, when it is a directory, when it
 ///           cannot be read, or when it is larger than `limit`.

@@ -94,7 +94,7 @@ class TensorsByName {
   }
 
   /// True for a name such as wte.weight or embeddings.word_embeddings.weight; what only stands in a module for embeddings,
-  /// as time_embed.0.weight or patch_embed.proj.weight, is no table.
+  /// as time_embed.0.weight or patch_embed.proj.weight, is not a table.
   static bool is_table(std::string_view name) {
     constexpr std::array<std::string_view, 10> ends{"emb",        "embed",
                                                     "embd",       "embedding",

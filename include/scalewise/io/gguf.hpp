@@ -166,7 +166,7 @@ namespace io {
 /// Source:   ggml, docs/gguf.md, and gguf_init_from_file() of llama.cpp, ggml/src/gguf.cpp.
 /// Throws:   InvalidInput, naming the file and the field, for another version than 2 and 3, counts
 ///           and lengths that the file cannot hold, a key or name given twice, a name of more than
-///           64 bytes, more than 4 dimensions, an unknown type, rows that are no whole blocks,
+///           64 bytes, more than 4 dimensions, an unknown type, rows that are not whole blocks,
 ///           offsets that overlap or leave more than padding, tensors or data beyond the end of the
 ///           file, and for one file of several.
 /// Differs:  keys take at most 1 MiB, metadata ends within 64 MiB, arrays are at most 4 deep; the

@@ -290,7 +290,7 @@ inline EffectiveBlock mlp_block(const Kernel& input, const EffectiveScales& scal
 ///           embedding: C_WE and Λ_WE for C_head and Λ_head, and no bias
 /// Source:   Dinan, Yaida, Zhang 2023, (1.80), (1.178)-(1.182); tied (1.84), (1.186)-(1.190). For
 ///           their mean over tokens, (1.81), propagate through GlobalAveragePool.
-/// Requires: of a tied head, an output that is no token of the inputs: others have the further terms of
+/// Requires: of a tied head, an output that is not a token of the inputs: others have the further terms of
 ///           tied_contact().
 /// Throws:   InvalidInput as check() does.
 struct EffectiveHead {

@@ -31,7 +31,7 @@ struct Regularizer {
 /// Equation: (C-1)/C for the class, -1/C for the others
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), appendix A.1.
 /// Shapes:   (labels, classes)
-/// Throws:   InvalidInput for no label, fewer than two classes, and a label that is no class.
+/// Throws:   InvalidInput for no label, fewer than two classes, and a label that is not a class.
 inline Eigen::MatrixXd class_targets(std::span<const int> labels, int classes) {
   if (classes < 2) throw InvalidInput("classes", std::to_string(classes), "at least 2");
   if (labels.empty()) throw InvalidInput("labels", "(empty)", "at least one");

@@ -54,7 +54,7 @@ struct Kernel {
   Matrix<> ntk;
 };
 
-/// Refuses what is no pair of kernels.
+/// Refuses what is not a pair of kernels.
 /// Accuracy: asymmetry and negative eigenvalues up to 1e-8 of the largest entry pass as rounding.
 /// Throws:   InvalidInput for matrices of another size than the tokens', not finite or not symmetric,
 ///           or an indefinite NNGP kernel.

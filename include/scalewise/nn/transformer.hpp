@@ -76,7 +76,7 @@ class Transformer {
   /// Throws:   InvalidInput unless a loss() comes before each call.
   void backward(const std::function<void(const BlockId&)>& known = {});
 
-  /// Moves the biases that choose experts by `rate` towards equal loads of the last loss(). They are no parameters, and in
+  /// Moves the biases that choose experts by `rate` towards equal loads of the last loss(). They are not parameters, and in
   /// no checkpoint.
   /// Units:    `rate` of scores between 0 and 1, such as 1e-3
   /// Returns:  the largest load of an expert over the mean of its layer.

@@ -9,7 +9,7 @@
 namespace scalewise {
 
 /// Exponent of one symbol in a scaling: an exact fraction, plus a real part for a parameter such as
-/// the meta-principled s that is no simple fraction.
+/// the meta-principled s that is not a simple fraction.
 /// Units:    exponent (dimensionless); its value is num/den + real.
 /// Accuracy: num/den is exact and in lowest terms with den > 0; real is 0 unless it has to be.
 struct Exponent {
@@ -47,7 +47,7 @@ struct Exponent {
   }
 
  private:
-  /// In lowest terms, or as the real part where those are no ints.
+  /// In lowest terms, or as the real part where those are not ints.
   static constexpr Exponent fraction(std::int64_t num, std::int64_t den) {
     if (den == 0) throw InvalidInput("exponent", "a fraction over 0", "a number");
     if (den < 0) {

@@ -127,7 +127,7 @@ class PlanStart {
     return {number.value, result};
   }
 
-  /// The value of a symbol that is no size of the shapes: one of the tensor, or of the start's rule.
+  /// The value of a symbol that is not a size of the shapes: one of the tensor, or of the start's rule.
   const double* value_of_start(const Symbol& symbol, const Entry& base) const {
     for (const plan::SymbolValue& own : base.where) {
       if (own.text == symbol.text) return &own.value;

@@ -66,7 +66,7 @@ class BlockNumbers {
                          : name == "embedding_multiplier" ? m.embedding_multiplier
                                                           : m.logit_multiplier;
     BlockCells cells;
-    // The scale of attention scores is no factor on what others do: 1 is not the usual one.
+    // The scale of attention scores is not a factor on what others do: 1 is not the usual one.
     cells[0] = {std::string(name),
                 {scalewise::detail::formula_text(number).text},
                 name == "attention_scale" ? Fill::none : fill_of(number.value, number.value)};

@@ -157,7 +157,7 @@ class BlockLayout {
     if (section.framed) {
       picture_.box({left - 8, top}, box_right - left + 16, bottom - top, Fill::none);
     }
-    // The line begins within its first box. That of the shallow encoder is no residual stream.
+    // The line begins within its first box. That of the shallow encoder is not a residual stream.
     const bool shallow = plan_.shape.blocks == Blocks::shallow_encoder;
     const double from = section.begins ? y_ + gap + 1 : top - frame;
     const double to = bottom + frame;

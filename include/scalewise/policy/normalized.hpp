@@ -29,7 +29,7 @@ struct NormalizedColumn {
 /// Units:    a rescaler's stored value starts at init_mean; times the multiplier it acts as init.
 /// Differs:  the variance of matrices is arbitrary in the source, since they are normalized before
 ///           the first step; 1/n is nGPT's. Every rescaler has the global rate. The √n on the gate
-///           branch belongs to the model's equation and is no multiplier of the plan; so do the skip and branch of h <- Norm(h + …).
+///           branch belongs to the model's equation and is not a multiplier of the plan; so do the skip and branch of h <- Norm(h + …).
 constexpr Row normalized_row(Group group, const NormalizedColumn& column) {
   using namespace symbols;
   const auto matrix = [&](const Rate& rate, std::string_view source) {

@@ -51,7 +51,7 @@ struct Context {
   }
 };
 
-/// The values of a symbol that is no size of the shape: one for all layers of a stack, or one for
+/// The values of a symbol that is not a size of the shape: one for all layers of a stack, or one for
 /// each layer from the first on.
 struct OwnValues {
   const Symbol* symbol;

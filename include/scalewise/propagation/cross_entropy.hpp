@@ -171,7 +171,7 @@ class SharedAverages {
 /// Accuracy: relative 1e-6 up to a variance of 25: trapezoids in u, ln λ and ln μ, of analytic functions, in 1
 ///           to 60 ms.
 /// Throws:   InvalidInput for fewer than one output or more than 2^30, a variance that is negative or above 25, and a
-///           covariance that is no number. One beyond the variance counts as the variance.
+///           covariance that is not a number. One beyond the variance counts as the variance.
 inline double shared_probabilities(long n, double variance, double covariance) {
   detail::require_outputs(n);
   if (!(variance >= 0 && variance <= 25)) {

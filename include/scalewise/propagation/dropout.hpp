@@ -29,7 +29,7 @@ constexpr SignalMoments dropout_gradient(const SignalMoments& gradient, double p
   return dropout({.variance = gradient.variance, .covariance = gradient.covariance}, p);
 }
 
-/// Throws:   InvalidInput for what is no probability below 1.
+/// Throws:   InvalidInput for what is not a probability below 1.
 constexpr void check_dropout(const char* field, double p) {
   if (p >= 0 && p < 1) return;
   throw InvalidInput(field, numeric::number_text(p), "a probability below 1");

@@ -95,7 +95,7 @@ struct Embeddings {
 /// Source:   Kedia et al. 2024 (arXiv:2403.09635), A.1, with the dropout that its code applies.
 /// Units:    a correlation
 /// Accuracy: exact for independent tokens; a measured correlation may take its place anywhere.
-/// Throws:   InvalidInput for a size that makes no sequence of tokens, and for what is no probability below 1.
+/// Throws:   InvalidInput for a size that makes no sequence of tokens, and for what is not a probability below 1.
 inline double embedding_correlation(const Embeddings& e, Repeats reading = Repeats::exact) {
   if (e.vocab < 1) throw InvalidInput("vocab", std::to_string(e.vocab), "a positive integer");
   if (!(e.length >= 2))

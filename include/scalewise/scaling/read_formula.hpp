@@ -57,7 +57,7 @@ class FormulaReader {
   FormulaReader(std::string_view text, const SymbolTable& symbols)
       : rest_(text), symbols_(symbols) {}
 
-  /// The scaling, or nothing where the text is no formula.
+  /// The scaling, or nothing where the text is not a formula.
   std::optional<Scaling> read() try {
     const Scaling result = product();
     const bool finite = result.number() > -1e308 && result.number() < 1e308;
@@ -184,7 +184,7 @@ class FormulaSymbols {
 
   /// The scaling that to_text() wrote.
   /// Accuracy: fractions of exponents are exact; other numbers have the digits of the text, up to 16.
-  /// Throws:   InvalidInput, with the name of the field, for a text that is no product of powers of these symbols.
+  /// Throws:   InvalidInput, with the name of the field, for a text that is not a product of powers of these symbols.
   Scaling read(const std::string& field, const std::string& formula) const {
     const std::optional<Scaling> found = detail::FormulaReader(formula, all_).read();
     if (found) return *found;

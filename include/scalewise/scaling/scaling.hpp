@@ -59,7 +59,7 @@ struct Factors {
 /// Requires: at most 12 different symbols; one more does not compile in a constant expression and
 ///           throws std::out_of_range elsewhere.
 /// Two scalings are equal when their exponents and numbers agree to 1e-14 relative, after M is
-/// written as F/n: that is the rounding of products of roots, and of exponents that are no fractions.
+/// written as F/n: that is the rounding of products of roots, and of exponents that are not fractions.
 class Scaling {
  public:
   static constexpr std::size_t capacity = 12;

@@ -11,7 +11,7 @@
 
 namespace scalewise::testing {
 
-/// Matches records of training runs that pass check::coordinate_check(). An inconclusive verdict is no match:
+/// Matches records of training runs that pass check::coordinate_check(). An inconclusive verdict is not a match:
 /// the message says what would decide it.
 /// Accuracy: how often it is wrong is measured in docs/checks/coordinate_check.md; with fixed seeds a test is
 ///           always right or always wrong

@@ -79,7 +79,7 @@ class Outputs {
 };
 
 /// Finds out whether a file could be written, leaving an existing one alone: `write` is tried
-/// under a new name next to it. What is no regular file (a device) is written to.
+/// under a new name next to it. What is not a regular file (a device) is written to.
 /// Throws:   InvalidInput, naming the option, when it could not.
 template <class Write>
 void try_to_write(const char* option, const std::string& path, const Write& write) {

@@ -26,7 +26,7 @@ inline constexpr const char* probe_suffix = ".scalewise-probe";
 /// Keeps an output for one process, by a lock on FILE.lock next to it. That file says also which run
 /// has begun to write FILE and not yet saved its first checkpoint: after a crash, that run may write
 /// over what it finds. The system frees the lock of a process that was killed. Without a path, and
-/// for what is no regular file (a device), it does nothing.
+/// for what is not a regular file (a device), it does nothing.
 class OutputLock {
  public:
   /// Throws:   InvalidInput, naming the option, when another process has the file, or when none can

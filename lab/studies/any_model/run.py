@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Whether learning rates transfer in models that are no transformers, and how often the check is wrong about them.
+"""Whether learning rates transfer in models that are not transformers, and how often the check is wrong about them.
 
   python3 lab/studies/any_model/run.py build/release/tools
 

@@ -92,7 +92,7 @@ inline std::string faults_of(const Owner& owner, const std::map<std::string, Ten
     if (wrong) {
       text += part.entry + " selects what is not there\n";
     } else if (entry == entries.end()) {
-      text += tensor.name + " holds " + part.entry + ", which is no entry\n";
+      text += tensor.name + " holds " + part.entry + ", which is not an entry\n";
     } else {
       std::vector<std::int64_t> sizes = sizes_of(tensor, part);
       if (sizes.size() == 4) sizes = {sizes[0], sizes[1] * sizes[2] * sizes[3]};  // a convolution
