@@ -3,7 +3,7 @@
 //
 // The page: a form, the address and the plan, kept equal. What is asked for is a request with the
 // options of `plan` by their names, and "set" an object; the address has the same options after "#".
-// What the page does not know there is a problem that it shows.
+// Answers that the page does not know become a problem that it shows.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -65,7 +65,7 @@ function requestOf(from) {
   return request;
 }
 
-/// What a function of the library makes of a text, which is too long for the stack, where ccall would put it.
+/// The result of a function of the library on a text, which is too long for the stack, where ccall would put it.
 function call(name, text) {
   const size = library.lengthBytesUTF8(text) + 1;
   const place = library._malloc(size);
@@ -169,7 +169,7 @@ function fillForm(all) {
   fillRule(all);
 }
 
-/// What depends on the rules.
+/// Elements that depend on the rules.
 function fillRule(all) {
   $("about-rule").textContent = idsOf(state).map((id) => `docs/rules/${id}.md`).join(", ");
   const rules = rulesOf(state);
@@ -204,7 +204,7 @@ function fillRule(all) {
   }
 }
 
-/// What a field has unless it is changed; nothing where there is no plan.
+/// The value of a field unless it is changed; nothing where there is no plan.
 function showDefaults() {
   for (const input of document.querySelectorAll("[data-of] [data-set]")) {
     const of = input.closest("[data-of]").dataset.of;

@@ -114,7 +114,7 @@ Json plan_summary(const Plan& plan) {
           {"parameter_count", plan.parameter_count()}};
 }
 
-/// What each field of a shape has.
+/// The value of each field of a shape.
 Json values_of(const Shape& shape) {
   Json json = Json::object();
   architecture::for_each_field(shape, [&](const char* name, const auto& field) {

@@ -23,7 +23,7 @@ HEAD = """<!-- SPDX-FileCopyrightText: The scalewise authors -->
 <!-- Made by scripts/program_reference.py. -->
 # Options of the programs
 
-What `--help` of each program prints: first those that are installed, then those of the
+The output of `--help` for each program: first those that are installed, then those of the
 [laboratory](../../lab/README.md). [What all programs have in common](../programs.md) says how options are read. Data
 without a folder ship with the programs.
 """

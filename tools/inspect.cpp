@@ -329,7 +329,7 @@ Plan planned(Arguments a, const scalewise::tools::GivenModel& given,
   return make_plans(a, given).front();
 }
 
-/// What a configuration describes, or a model's files by the names in them.
+/// The tensors that a configuration describes, or those of a model's files by the names in them.
 scalewise::io::ConfigDescription description_of(const Arguments& a) {
   const bool one = a.files.size() == 1;
   if (one && a.files.front().ends_with(".json") && !a.files.front().ends_with(".index.json")) {

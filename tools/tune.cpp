@@ -222,7 +222,7 @@ void check_tasks(const Tuning& t, const frame::Options& options) {
   if (verb) experiment::check(t.tasks, options, {});
 }
 
-/// What the options need of each other; a dry run only names them.
+/// Refuses options without those they need; a dry run only names them.
 void check(const Tuning& t, const frame::Options& options) {
   const bool own = !t.command.empty();
   for (const char* name : {"--preset", "--config", "--names", "--loss-from", "--cut"}) {

@@ -85,7 +85,7 @@ constexpr Published rows[] = {
     {"pythia-12b", 5120, 36, 0, 40, 40, 128, 20480, 50254, 2048},
 };
 
-// What a family's tensors depend on besides sizes, in the order of the columns below.
+// The choices that a family's tensors depend on besides sizes, in the order of the columns below.
 struct Flags {
   std::string_view prefix;
   bool tied_head, head_bias, gated_mlp, biases, norm_bias, learned_positions, class_token,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the table of tensors in docs/shape.md does not say, which tests/docs/shape_tables.py compares with plans: blocks, the
+// Facts about tensors beyond the table in docs/shape.md, which tests/docs/shape_tables.py compares with plans: blocks, the
 // letters of fans, and experts.
 
 #include "scalewise/architecture/tensor.hpp"

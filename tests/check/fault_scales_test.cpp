@@ -94,7 +94,7 @@ TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
       for (const bool depth : {false, true}) {
         if (test::sanitized && depth == (optimizer == adamw)) continue;
         const std::vector<Member> family = family_of(std::string(rule.id), optimizer, depth);
-        // What differs from layer to layer is not a power of the depth.
+        // Factors that differ from layer to layer are not a power of the depth.
         if (family.empty() || (depth && rule.id == "ds-init")) continue;
         ++families;
         const Scales scales = scales_of(family);

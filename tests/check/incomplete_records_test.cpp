@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a verdict needs of its records, and what the report says of what they lack.
+// The records that a verdict needs, and the report on those that are missing.
 
 #include <cmath>
 #include <cstddef>

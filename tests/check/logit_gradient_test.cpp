@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the softmax leaves of the gradient of the logits, and that it does not matter where it was recorded.
+// The gradient of the logits after the softmax, and that it does not matter where it was recorded.
 
 #include <string>
 #include <vector>

@@ -24,7 +24,7 @@ TEST_CASE("An optimizer is read back against the plan") {
     const bool hidden = role_of(entry.group) == Role::hidden;
     live.push_back({entry.name, hidden ? 0.0025 : 0.01, hidden ? 0.4 : 0.1, 0.25e-8});
   }
-  // What the rule says of decay of vectors is the plan's matter, not the table's.
+  // The decay of vectors comes from the plan, not from the table.
   for (std::size_t i = 0; i < live.size(); ++i) {
     if (role_of(plan.entries[i].group) == Role::hidden) continue;
     live[i].weight_decay = 0.1 * plan.entries[i].weight_decay.value;

@@ -26,7 +26,7 @@ namespace {
 
 const std::string header = "size,seed,step,signal,name,sum_abs,sum_squares,count\n";
 
-/// What a file says.
+/// The records of a file.
 RecordFile read_csv(const std::string& text) {
   const test::TemporaryFolder folder;
   const std::string path = (folder.path() / "run.csv").string();

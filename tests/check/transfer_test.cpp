@@ -45,7 +45,7 @@ TransferVerdict judged(const std::vector<RateRun>& runs) {
   return judge(analyse_transfer(runs), "width");
 }
 
-/// What an analysis with these intervals would be.
+/// The result of an analysis with these intervals.
 Transfer with_drift(IntervalEstimate drift, IntervalEstimate regret = {}, double expected = 0) {
   Transfer transfer{.expected = expected, .curved = true};
   SizeTransfer size{.seeds = 4, .trained = true, .interior = true};

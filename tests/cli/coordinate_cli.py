@@ -30,7 +30,7 @@ MORE_EXPERTS = [*EXPERTS, "--set", "experts=width/4", "--set", "experts_per_toke
 EXPERTS_ALONE = [*COMMON, "--axis", "experts", "--sizes", "4,8,16,32", "--width", "32", "--set", "mssp=true", "--gates", "sigmoid",
                  "--set", "experts_per_token=experts/2", "--set", "expert_ff=32"]
 
-# What has to pass, each with its own options.
+# Set-ups that have to pass, each with its own options.
 RULES = [["maximal-update"], ["maximal-update", "--set", "table=3"], ["maximal-update", "--optimizer", "sgd"],
          ["maximal-update", "--set", "zero_head=true"], ["complete-p", "--placement", "post"], ["depth-mup"],
          ["neural-tangent"], ["nu-gpt"]]
@@ -174,7 +174,7 @@ class CoordinateCheck(unittest.TestCase):
     def test_models_that_are_not_trained_here_are_judged(self):
         records = self.folder / "records.jsonl"
         self.assertEqual(run(*WIDTHS, "--seeds", 2, "--set", "biases=false", "--record", records).returncode % 3, 0)
-        # What was trained had neither; only the plans count.
+        # The trained models had neither; only the plans count.
         for setting, tensor in (("attention_biases=qkv", "query_bias"), ("qk_norm=head", "query_norm_gain")):
             result = run(*WIDTHS, "--set", "biases=false", "--set", setting, "--judge", records, "--format", "json")
             self.assertIn(result.returncode, (0, 3), result.stderr)
@@ -201,7 +201,7 @@ class CoordinateCheck(unittest.TestCase):
         same = run(*recorded, "--judge", records, "--format", "json")
         self.assertEqual(same.stderr, "")
         self.assertNotIn("judged_as_another_model", json.loads(same.stdout))
-        # What does not describe the model, or is not used along the width, does not count.
+        # Options that do not describe the model, or are not used along the width, do not count.
         unused = ["--steps", 9, "--batch", 2, "--width", 8, "--heads", 3, "--rate", 1]
         self.assertEqual(run(*recorded, *unused, "--judge", records).stderr, "")
         other = run(*recorded, "--depth", 3, "--placement", "post", "--set", "table=3", "--judge", records, "--format",

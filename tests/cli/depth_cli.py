@@ -34,7 +34,7 @@ def refused(field, *arguments):
     expect(status == 2 and not out and field in err, f"{arguments}: {status} {out} {err}")
 
 
-# What it prints to initialize with: section 3.5 of the source, at r = 0.25 before dropout.
+# The standard deviations that it prints: section 3.5 of the source, at r = 0.25 before dropout.
 small = ["--depth", "6", "--width", "64", "--heads", "2", "--batch", "4", "--seq", "32"]
 result = deep_init(*small, "--input-correlation", "0.25")
 layers = result["variances"]

@@ -48,7 +48,7 @@ RULES = {"--rule", "--compare", "--start", "--trained-as"}
 FILES = {"inspect"}
 # How often a checkpoint or a row of the log is written, and the steps of a run that can be made longer.
 TRAIN_ONLY = {"--checkpoint-every"}
-# What an option needs next to it.
+# Other options that an option needs.
 CONTEXT = {("kernel_regression", "--text"): ["--data", "chapters"],
            ("learning_rate_transfer", "--start"): ["--rule", "maximal-update"],
            "--tune": ["--weight-decay", "0.1"], "--emit-tasks": ["--results", "new"], "--run-one": ["--results", "new"],
@@ -58,7 +58,7 @@ TINY_MODEL = ["--sizes", "16,32", "--width", "16", "--depth", "1", "--seq", "8",
 TINY = [*TINY_MODEL, "--steps", "5"]
 SMALL = {"coordinate_check": TINY, "learning_rate_transfer": TINY, "alignment": TINY, "empirical_ntk": [*TINY, "--inputs", "2"]}
 
-# What takes a hundredth of a second, and writes a report.
+# Arguments of a run that takes a hundredth of a second and writes a report.
 SHALLOW = ["--depth", "4", "--width", "16", "--heads", "2", "--seq", "32", "--quiet"]
 
 # A library that grants MOST_THREADS threads.

@@ -19,7 +19,7 @@ NAMES = ["a'b", 'a"b', 'a"""b', "a'''b", 'a")#b', "a\\", 'a\\"b', "a\\n", "''", 
          "\\write18{touch INJECTED}", "}a{", "a--b", "?`a", " a", "a ", "(?s).*", "[!a]*", "größe", "√n", "1.5", "null", "- a",
          "__import__('os').system('touch INJECTED')"]
 
-# What no name may have: controls of ASCII and C1, marks of direction, ends of lines, what has no width.
+# Characters that no name may have: controls of ASCII and C1, marks of direction, ends of lines, what has no width.
 REFUSED = ["a\nb", "a\tb", "a\rb", "a\x00b", "a\x1b[2Jb", "a\x7fb", "a\x9b2Jb", "a\x85b", "a\u202eb", "a\u2066b", "a\u200fb",
            "a\u2028b", "a\u2029b", "a\u200bb", "a\ufeffb", "a\u061cb"]
 

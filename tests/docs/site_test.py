@@ -66,7 +66,7 @@ def problems_of(site):
             elif target in pages and urllib.parse.unquote(anchor) not in pages[target].anchors:
                 yield f"{name}: {link} has no such anchor"
         yield from (f"{name}: loads {url}" for url in page.loaded if is_external(url))
-        # What the theme's script would fetch a library, or the stars of a repository, for.
+        # Elements for which the theme's script would fetch a library, or the stars of a repository.
         yield from (f"{name}: has {one}" for one in ("mermaid", "md-source") if one in page.classes)
     for sheet in site.rglob("*.css"):
         for url in re.findall(r"url\(['\"]?([^)'\"]+)|@import ['\"]([^'\"]+)", sheet.read_text(encoding="utf-8")):

@@ -25,7 +25,7 @@ struct Target {
   std::vector<std::string> (*seeds)();
   /// An input changed where it matters; bytes are changed by libFuzzer itself.
   std::string (*edited)(std::string input, Random& random);
-  /// What is tested. It may throw InvalidInput and nothing else.
+  /// The function under test. It may throw InvalidInput and nothing else.
   void (*run)(std::string_view input);
 };
 

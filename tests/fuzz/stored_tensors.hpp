@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What holds of the tensors of any file that was accepted.
+// Properties of the tensors of any file that was accepted.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What golden knows to check: one function per file of expected values.
+// One function per file of expected values that golden checks.
 #pragma once
 
 #include <nlohmann/json.hpp>

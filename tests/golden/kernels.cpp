@@ -234,7 +234,7 @@ void check_image(const Case& c) {
   c.compare(c.expect, "R", e.covariance(e.sides[0] * e.sides[1], e.sides[0] * e.sides[1]));
 }
 
-/// What enters an attention layer is an expected value as well.
+/// The input of an attention layer is an expected value as well.
 Kernel first_layer(const Case& c) {
   const json& first = c.inputs.at("first_layer");
   return propagate(Nonlinearity{function(first.at("activation").get<std::string>())},

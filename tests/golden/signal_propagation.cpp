@@ -492,7 +492,7 @@ std::vector<double> by_layer(const Profile& p, const std::vector<SignalMoments>&
   return values;
 }
 
-/// What simulated networks of a case have to agree with.
+/// The numbers that simulated networks of a case have to agree with.
 void check_simulated(const io::JsonReader& mc, const Profile& p, bool post,
                      const io::JsonReader& tolerances, Tally& tally) {
   const auto check = [&](const char* key, const std::vector<double>& ours, double relative,

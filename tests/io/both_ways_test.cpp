@@ -131,7 +131,7 @@ std::optional<Base> smaller(const json& config) {
   return {};
 }
 
-/// What the first dialect says that knows all tensors of a model by their names and sizes.
+/// The answer of the first dialect that knows all tensors of a model by their names and sizes.
 std::optional<dialect::Assignment> assigned(const Shape& shape, const ModelDescription& model) {
   std::vector<dialect::ModelTensor> given;
   for (const DescribedTensor& tensor : model.tensors) {
@@ -157,7 +157,7 @@ bool is_by_role(const Rule& rule) {
   }
 }
 
-/// What the first number that differs is called; empty where none does.
+/// The name of the first number that differs; empty where none does.
 std::string number_that_differs(const Entry& a, const Entry& b) {
   std::vector<double> others;
   plan::for_each_number(b,

@@ -29,7 +29,7 @@ json config_file(const std::string& name) {
   return json::parse(in);
 }
 
-/// What another value of a key does.
+/// The effect of another value of a key.
 struct KeysOf {
   std::string base;  // a file of tests/data/configs
   json changing;     // another value for each key that changes the shape, the code or the start

@@ -27,7 +27,7 @@ using scalewise::test::GgufBytes;
 using scalewise::test::ModelBytes;
 using scalewise::test::TemporaryFile;
 
-/// What a file's metadata are put together from; a size of 0 is left out.
+/// The sizes and words of a file's metadata; a size of 0 is left out.
 struct GgufModel {
   std::string architecture = "llama";
   std::uint64_t width = 64;

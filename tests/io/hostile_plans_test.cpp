@@ -15,7 +15,7 @@ using namespace scalewise;
 
 namespace {
 
-/// What the readers of plans refuse or accept, in C++ and in Python (tests/python/plans.py).
+/// Plans that readers refuse or accept, in C++ and in Python (tests/python/plans.py).
 const nlohmann::ordered_json& hostile_plans() {
   static const nlohmann::ordered_json corpus = nlohmann::ordered_json::parse(
       files::read_file(SCALEWISE_TEST_DIR "/data/hostile_plans.json", 1 << 20));

@@ -27,7 +27,7 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace
 
-// What each language reads of such texts is tried by its own parser in tests/cli/hostile.py.
+// Such texts are read back by each language's own parser in tests/cli/hostile.py.
 
 TEST_CASE("A string of Python is raw where that is all it needs", "[quoting]") {
   for (const auto& [text, python] : Pairs{{"ln_1", "\"ln_1\""},

@@ -39,7 +39,7 @@ class Shards {
     return (folder_.path() / name).string();
   }
 
-  /// What is said, the folder left out.
+  /// The message without the folder.
   std::string message() const {
     std::string text =
         scalewise::test::error_message([&] { static_cast<void>(read_safetensors_index(path())); });

@@ -116,7 +116,7 @@ TEST_CASE("A local average is that of the loops of its definition, a wide one th
 }
 
 TEST_CASE("Kernels of finite convolutional networks scatter around their limit") {
-  // What enters ReLU is normal at any width, and all that follows is linear: means have no bias.
+  // The inputs of ReLU are normal at any width, and all that follows is linear: means have no bias.
   const std::vector<Matrix<>> inputs{random_matrix(12, 2, 1), random_matrix(12, 2, 2)};
   const GridSides sides{3, 4};
   const std::vector<Layer> layers{Convolution{1.4, 0.6, 3, sides},
@@ -153,7 +153,7 @@ TEST_CASE("Kernels of finite convolutional networks scatter around their limit")
   }
 }
 
-/// What every entry of a kernel of 5 tokens contributes to the middle one after a layer, its own input fixed.
+/// The contribution of every entry of a kernel of 5 tokens to the middle one after a layer, its own input fixed.
 Matrix<> influence(const Layer& layer, const Matrix<>& own) {
   Matrix<> all(5, 5);
   for (Index c = 0; c < 5; ++c) {

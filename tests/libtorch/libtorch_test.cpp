@@ -83,7 +83,7 @@ AdamWOptions settings(double rate = 0.01) {
   return AdamWOptions(rate).weight_decay(0.1).eps(1e-9).betas({0.9, 0.95});
 }
 
-/// What a record of six steps says, with a mistake that `change` makes before them.
+/// The verdict on a record of six steps, with a mistake that `change` makes before them.
 check::Report verdict(const std::string& rule,
                       const std::function<void(Trained&, torch::optim::AdamW&)>& change) {
   check::Records records;

@@ -83,7 +83,7 @@ double memory_in_use() {
   return 0;
 }
 
-/// What a model holds after one pass.
+/// The activations of a model after one pass.
 double memory_of_model(long depth) {
   const Plan plan = make_plan(Gpt2{}, {.model = deep(depth)});
   const double before = memory_in_use();

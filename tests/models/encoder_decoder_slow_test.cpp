@@ -159,7 +159,7 @@ void check_errors(const std::string& what, const Errors& errors, double limit) {
 // the variance of the stream and, in the decoder's first layers, by 20 to 60 % in that of the
 // gradient.
 //
-// What the limits leave room for: the theory is first order in 1/d, which adds up over the norms of
+// The limits leave room for this: the theory is first order in 1/d, which adds up over the norms of
 // the gradient (13 % at d = 64, 4 % here), and in e^S/L, 0.03 of the encoder's keys for S = 1: what
 // values and keys hand to the memory is 6 % less. Of few keys, as under the decoder's mask, it is
 // more: probabilities spread 14 % less at 16 keys, which shows around the decoder's first block.

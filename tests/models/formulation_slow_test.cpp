@@ -42,7 +42,7 @@ template <class P>
 struct Folded : P {
   constexpr Row row(Group group) const { return folded(P::row(group), adamw); }
 
-  /// What was the embedding's multiplier is in its weights now, which a tied head reads too.
+  /// The embedding's multiplier is in its weights now, which a tied head reads too.
   constexpr ModelRow model() const {
     const Scaling moved = P::row(Group::token_embedding).multiplier.scaling;
     ModelRow row = P::model();

@@ -46,7 +46,7 @@ void train(FloatModel& model, const Plan& plan, double rate, long steps, const B
 
 constexpr Index context = 64;
 
-/// What an interpolated 3-gram (Jelinek, Mercer 1980) of the novel's training bytes reaches on the validation bytes that
+/// The loss of an interpolated 3-gram (Jelinek, Mercer 1980) of the novel's training bytes on the validation bytes that
 /// whole windows score, in nats per byte. Its weights are those of greatest likelihood on the last tenth of the training
 /// bytes under shares of the rest. On all validation bytes it reaches 1.897228, as one written in Python does.
 constexpr double three_gram = 1.896815;

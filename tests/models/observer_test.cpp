@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What observers see: which names in which order and shape, and the gradient of every intermediate
+// The calls of observers: which names in which order and shape, and the gradient of every intermediate
 // against central differences. Their values are compared in transformer_forward_test.cpp.
 // Sizes are pairwise distinct: B = 2, T = 3, S = 5, H = 4, K = 2, D = 6, C = 8, F = 10, V = 7.
 

@@ -108,7 +108,7 @@ struct Scratch {
   }
 };
 
-/// What a load says, or "loaded"; a refusal must leave the run as it was.
+/// The message of a load, or "loaded"; a refusal must leave the run as it was.
 template <class Scalar>
 std::string refusal(Run<Scalar>& run, const std::string& path) {
   const std::string before = run.bits();

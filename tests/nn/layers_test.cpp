@@ -276,7 +276,7 @@ TEST_CASE("A norm has the gradient of its central differences, which adds up ove
     CHECK(dx == dx_once);
     CHECK(largest(dgain - 2 * gain_once) <= forward_relative * std::max(1.0, largest(dgain)));
     CHECK(largest(dbias - 2 * bias_once) <= forward_relative * std::max(1.0, largest(dbias)));
-    // What passes beside the norm is added, and may be where the result goes.
+    // The gradient that passes beside the norm is added, and may be where the result goes.
     const Matrix<double> beside = normal_matrix(n.count, width, "beside");
     Matrix<double> both = beside;
     const ConstView<double> passing = dense::read(both);

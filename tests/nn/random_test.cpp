@@ -156,7 +156,7 @@ TEST_CASE("Normal draws side by side are those one by one, to the last bit") {
 
 namespace {
 
-/// What mix() makes into z: each of its steps taken back.
+/// The argument for which mix() returns z: each of its steps taken back.
 std::uint64_t unmixed(std::uint64_t z) {
   z ^= z >> 31U ^ z >> 62U;
   z *= 0x319642B2D24D8EC3ULL;

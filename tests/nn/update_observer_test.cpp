@@ -53,7 +53,7 @@ bool is_whole(const Entry& entry) {
   return entry.optimizer.normalization == policy::Normalization::by_matrix;
 }
 
-/// What the first step adds to one number, from the update's definition.
+/// The first update of one number, from the update's definition.
 double first_change(const Optimizer& optimizer, double rate, double shrink, double epsilon,
                     double w, double g) {
   const auto change = [&](double along) { return -shrink * w - rate * along; };

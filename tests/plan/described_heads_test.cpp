@@ -16,7 +16,7 @@ using namespace scalewise::test::described;
 using enum TensorKind;
 using Catch::Matchers::ContainsSubstring;
 
-/// What multiplies the logits of a plan in all, with the base's factor of 1, four times as wide.
+/// The product of all factors on the logits of a plan, with the base's factor of 1, four times as wide.
 template <class Model>
 double factor_of_logits(const Model& model, const std::string& head,
                         const Shape& shape = {.blocks = Blocks::listed}) {

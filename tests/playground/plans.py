@@ -81,7 +81,7 @@ OF_OPTIONS += """
 --rule complete-p --preset gpt2 --base-width 192 --base-depth 3 --set base.vocab=100
 """.strip().splitlines()
 
-# What both refuse, in the same words.
+# Input that both refuse, in the same words.
 REFUSED = """
 --rule maximal-updat --preset gpt2
 --rule maximal-update --preset gpt2

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a base model means to every rule.
+// The meaning of a base model under every rule.
 
 #include <cmath>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::test;
 
-/// What is wrong with an entry that must leave a base model as it is; empty when nothing is.
+/// The problem with an entry that must leave a base model as it is, or empty.
 std::string problem_at_base(const Entry& e) {
   if (e.learning_rate.value != 1) return "rate";
   if (e.epsilon.value != 1) return "epsilon";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What is a policy and what is not. Compiling this file is the test.
+// Types that are policies and types that are not. Compiling this file is the test.
 
 #include <string_view>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What holds for every rule, on every kind of model.
+// Properties of every rule, on every kind of model.
 
 #include <cmath>
 #include <optional>

@@ -207,7 +207,7 @@ TEST_CASE("Code that divides scores by √C leaves the scores as they were, what
   const double of_base = 1 / std::sqrt(static_cast<double>(resolved(base).head_dim));
   CHECK(std::abs(coded.model.attention_scale.value - of_base / 2) < 1e-15);
   CHECK(coded.model.attention_scale == plan.model.attention_scale);
-  // What is left of 1/2 after the code's own 1/√2.
+  // The rest of 1/2 after the code's own 1/√2.
   CHECK(std::abs(
             plan::left_over(coded.model.attention_scale, coded.model.code->attention_scale).value -
             std::sqrt(0.5)) < 1e-15);

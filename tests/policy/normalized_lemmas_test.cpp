@@ -90,7 +90,7 @@ struct Planned {
   }
 };
 
-/// What a width has at initialization and moves by.
+/// Activations of one width at initialization, and their changes.
 struct Sizes {
   double start = 0, change = 0;
 };

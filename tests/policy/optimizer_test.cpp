@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the optimizer and the form of decay mean to every rule.
+// The optimizer and the form of decay under every rule.
 
 #include <cmath>
 #include <optional>

@@ -41,7 +41,7 @@ STAND_IN = ["-nostdinc++", "-isystem", "{libcxx}", "-isystem", "/usr/include/x86
 WINDOWS = ["--target=x86_64-pc-windows-msvc", "-U_WIN32", "-U_MSC_VER", "-D__linux__", "-D__unix__", "-D_GNU_SOURCE",
            "-D__x86_64__", "-D__ELF__", "-D_LIBCPP_OBJECT_FORMAT_COFF", "-D__ILP32__", "-fgnuc-version=4.2.1",
            "-Wno-macro-redefined", "-isystem", "{stubs}"]
-# What a smaller `long` breaks.
+# Code that a smaller `long` breaks.
 WIDTHS = ["-Werror=shift-count-overflow", "-Werror=constant-conversion", "-Werror=integer-overflow",
           "-Werror=literal-conversion", "-Werror=tautological-constant-out-of-range-compare"]
 COUNTS = """

@@ -90,7 +90,7 @@ inline propagation::TokenCovariance covariance_of(const std::vector<Token>& toke
   return c;
 }
 
-/// What queries read of keys: y = dropout(Wo heads(x, memory)).
+/// The output of attention: y = dropout(Wo heads(x, memory)).
 class AttentionNetwork {
  public:
   AttentionNetwork(const propagation::Attention& a, std::size_t heads, std::size_t queries,

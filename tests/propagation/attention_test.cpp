@@ -283,7 +283,7 @@ TEST_CASE("Causal attention of infinite width, where only scores are random") {
   for (std::size_t t = 0; t < L; ++t) {
     for (std::size_t u = 0; u <= t; ++u) {
       CAPTURE(t, u);
-      // What is missing is second order in S.
+      // The missing terms are of second order in S.
       CHECK_THAT(y.at(t, u), WithinAbs(forward[t * L + u].mean(),
                                        5 * forward[t * L + u].error() + S * S / 2 * y.at(t, t)));
       CHECK_THAT(back.at(t, u), WithinAbs(backward[t * L + u].mean(),

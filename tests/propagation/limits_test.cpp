@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the theory refuses, and where it ends.
+// Inputs that the theory refuses, and where it ends.
 
 #include <cmath>
 #include <limits>

@@ -73,7 +73,7 @@ static_assert(pow(Scaling(0.25), {1, 2}) == Scaling(0.5));
 static_assert(Scaling(0) * n == Scaling(0));
 static_assert((Scaling(0) * n).is_zero());
 
-// What differs is not equal.
+// Scalings that differ are not equal.
 static_assert(n != F);
 static_assert(n != M * n);
 static_assert(!(n == 2 * n));

@@ -9,7 +9,7 @@
 
 namespace scalewise::test {
 
-/// What is wrong with the numbers of an entry; empty when nothing is.
+/// The problem with the numbers of an entry, or empty.
 inline std::string problem(const Entry& e) {
   const auto finite = [](const auto&... numbers) { return (std::isfinite(numbers.value) && ...); };
   if (!finite(e.init_variance, e.init_mean, e.multiplier, e.learning_rate, e.weight_decay,

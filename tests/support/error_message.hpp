@@ -8,7 +8,7 @@
 
 namespace scalewise::test {
 
-/// What the one error type that is allowed says.
+/// The message of the one error type that is allowed.
 template <class Error = InvalidInput, class F>
 std::string error_message(F&& f) {
   try {

@@ -11,7 +11,7 @@
 
 namespace scalewise::test {
 
-/// What is wrong with the formula of a number, from the listed values of its symbols alone: a symbol that no list
+/// The problem with the formula of a number, from the listed values of its symbols alone: a symbol that no list
 /// has, another value, or a text that reads back to another scaling. Empty if nothing is. Adds the symbols to those known.
 template <Kind kind>
 std::string formula_problem(const Plan& plan, const std::vector<plan::SymbolValue>& where,

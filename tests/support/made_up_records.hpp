@@ -56,7 +56,7 @@ inline const Judgement& find(const Report& report, Signal signal, const std::str
   throw InvalidInput("quantity", name, "one of the report's");
 }
 
-/// What training under some plans would give at large sizes, from their own prediction: the middle
+/// Records as training under some plans would give at large sizes, from their own prediction: the middle
 /// of each band.
 inline Records follow(const std::vector<Member>& family, double backward = 0,
                       double scatter = 0.02) {

@@ -107,7 +107,7 @@ struct GgufBytes {
   }
 };
 
-/// What read(path) says about a file with this content, which is called FILE.
+/// The message of read(path) about a file with this content, which is called FILE.
 template <class Read>
 std::string refusal_of(const std::string& content, const Read& read) {
   const TemporaryFile file(content);

@@ -8,7 +8,7 @@
 
 namespace scalewise::test {
 
-/// What Muon's iteration makes of a matrix, by its singular values: each goes through the polynomial
+/// The result of Muon's iteration on a matrix, by its singular values: each goes through the polynomial
 /// a s + b s³ + c s⁵ five times, from its share of the Frobenius norm on.
 inline Matrix<double> orthogonal_by_svd(const Matrix<double>& g) {
   const Eigen::MatrixXd m = g;

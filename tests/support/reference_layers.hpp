@@ -44,7 +44,7 @@ inline Matrix<double> linear(const Matrix<double>& x, const Matrix<double>& w,
 
 // ---- norms ---------------------------------------------------------------------------------------
 
-/// What row i of x is divided by, after its mean was taken off. An rms norm takes off nothing.
+/// The divisor of row i of x, after its mean was taken off. An rms norm takes off nothing.
 struct RowMoments {
   double mean = 0;
   double deviation = 0;

@@ -25,7 +25,7 @@ inline double attribute(const std::string& tag, const std::string& name) {
   return std::atof(tag.c_str() + tag.find(" " + name + "=\"") + name.size() + 3);
 }
 
-/// What a reader sees of a text in the file.
+/// A text of the file as a reader sees it.
 inline std::string shown(std::string text) {
   const std::array<std::pair<std::string, char>, 4> escapes{
       {{"&quot;", '"'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}}};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What the tables of several rules have in common.
+// Rows that the tables of several rules have in common.
 
 #pragma once
 
@@ -116,7 +116,7 @@ constexpr bool cells(const Row& rule, const Scaling& variance, const Scaling& by
 inline constexpr Scaling keep{DeepScaleLM::keep_probability};  // 1 - p
 inline constexpr Scaling dslm_mlp = sqrt(2 * keep / (symbols::F * symbols::n));
 
-/// What both of its forms share.
+/// Rows that both of its forms share.
 constexpr bool dslm_rows(const auto& p) {
   using symbols::n;
   constexpr policy::Context one_table{.shape = {.learned_positions = false}};

@@ -5,7 +5,7 @@
 //
 // Why 1e-12 can be asked for. The two compute the same numbers with other roundings. A step adds
 // some 16 roundings to a weight, of either sign, so 50 steps add √(16 * 50) epsilon, or 6e-15.
-// What a change of a weight does to the losses is the growth that formulation_slow_test measures; it has
+// The effect of a change of a weight on the losses is the growth that formulation_slow_test measures; it has
 // to stay below 150. It does while epsilon is not far below the gradients: an entry whose gradient is
 // itself rounding gets a step of full size when epsilon is 0, and one of rounding's size when
 // epsilon is of the size of gradients. With 1e-8, and a rate of 0.01, the normalized transformer

@@ -144,7 +144,7 @@ TEST_CASE("A search is a function of the finished runs", "[tune]") {
   // The mean of seeds 4 to 7, and Student's quantile for three degrees of freedom.
   CHECK_THAT(done.loss, WithinAbs(1.88 + (0.01 + 0.02 + 0 + 0.01) / 4, 1e-12));
   CHECK_THAT(done.high - done.loss, WithinAbs(3.18 * std::sqrt(2e-4 / 3 / 4), 1e-4));
-  // What is missing is asked for, whatever else is there.
+  // Missing runs are asked for, whatever else is there.
   for (const auto& [trial, value] : all) {
     Losses some = all;
     some.erase(trial);

@@ -12,7 +12,7 @@
 
 namespace scalewise::experiment {
 
-/// What differs between the models of an experiment.
+/// The size that differs between the models of an experiment.
 enum class Axis { width, depth, experts, horizon, batch, length, shape, joint };
 inline constexpr messages::Spelling<Axis, 8> axis_words{{{Axis::width, "width"},
                                                          {Axis::depth, "depth"},
@@ -29,7 +29,7 @@ inline std::vector<std::string> all_axes() {
   return words;
 }
 
-/// What each size is tuned in.
+/// The number that is tuned at each size.
 enum class Tuned { rate, weight_decay };
 inline constexpr messages::Spelling<Tuned, 2> tuning_words{
     {{Tuned::rate, "rate"}, {Tuned::weight_decay, "weight-decay"}}};

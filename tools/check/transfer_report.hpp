@@ -22,7 +22,7 @@
 
 namespace scalewise::experiment {
 
-/// What a report calls a sweep.
+/// The names that a report uses for a sweep.
 struct SweepSubject {
   std::string title;                     // of pictures and of the text
   std::string axis;                      // the name of a size

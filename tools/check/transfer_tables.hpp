@@ -164,7 +164,7 @@ inline TransferReport report_of(const JudgedTable& t) {
   return report;
 }
 
-/// What the report of a table calls it.
+/// The names that the report of a table uses.
 inline SweepSubject subject_of(const JudgedTable& t) {
   const std::string& axis = t.table.columns.size;
   return {.title = t.title,

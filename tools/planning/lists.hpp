@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What there is to choose from, and what a described model was taken for.
+// Lists of choices, and the roles that a described model's tensors were taken for.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ Table name_list();
 /// A list in a format of plans; JSON has an object per row, and a table fits so many columns.
 std::string write_list(const Table& table, const std::string& format, std::size_t columns);
 
-/// What each tensor of a described model is, and why. Those that differ in numbers of their names alone share a row.
+/// The role of each tensor of a described model, and why. Those that differ in numbers of their names alone share a row.
 Table roles_table(const DescribedModel& model);
 
 /// The table of roles as text, with the tensors that are tied and the sizes.

@@ -15,7 +15,7 @@
 
 namespace scalewise::train {
 
-/// What the settings leave open is as in the rule's text, if the text says it, or else as in nn::Config.
+/// Fields that the settings leave open are as in the rule's text, if the text says it, or else as in nn::Config.
 nn::Config config_of(const Settings& s);
 
 /// Leaves nothing open, so that options name what is trained, and says on standard error what is not as in the rule's

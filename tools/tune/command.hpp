@@ -19,7 +19,7 @@ enum class LossFrom { json, number };
 inline constexpr messages::Spelling<LossFrom, 2> loss_from_words{
     {{LossFrom::json, "json"}, {LossFrom::number, "number"}}};
 
-/// What a run came to.
+/// The result of a run.
 struct Outcome {
   double loss = 0;          // infinite: it failed
   std::string reason = {};  // why

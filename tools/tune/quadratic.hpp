@@ -22,7 +22,7 @@ struct Point {
   double loss = 0;
 };
 
-/// What the quadratic says of an axis.
+/// The effect of an axis by the quadratic.
 struct AxisEffect {
   double effect =
       0;  // how much higher the loss is, half of the box away from the best toward the other side

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What a search has found.
+// The report of a search.
 #pragma once
 
 #include <fmt/format.h>

@@ -53,7 +53,7 @@ inline long draws_of(long budget) {
   return draws;
 }
 
-/// What one stage has, for the report.
+/// One stage of the search, for the report.
 struct Stage {
   std::string name;
   std::vector<Trial> trials = {};

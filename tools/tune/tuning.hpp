@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// What is tuned, and by which runs.
+// The constants that are tuned, and the runs that tune them.
 #pragma once
 
 #include <charconv>
@@ -30,7 +30,7 @@
 
 namespace scalewise::tune {
 
-/// What the options say.
+/// The options, read.
 struct Tuning {
   tools::PlanArguments plan;
   std::string names;
@@ -142,7 +142,7 @@ class TunedModel {
               if (warns) frame::say_once("tune: " + line);
             }).front();
     Plan start = make_plans(plain, given_, given_, [](const std::string&) {}).front();
-    // What the reference transformer does not decay does not change.
+    // The reference transformer has no decay then, and its plan must say so.
     if (t.command.empty() && t.run.weight_decay == 0) {
       for (Entry& entry : start.entries) entry.weight_decay = {0};
     }
@@ -161,7 +161,7 @@ class TunedModel {
     for (const Parameter& c : constants(draw)) rate = c.name == "rate" ? c.value : rate;
     return rate * std::exp2(octave);
   }
-  /// What a plan of these has: all but a rate that goes to the command by itself.
+  /// The constants that the plan contains: all but a rate that goes to the command by itself.
   std::vector<Parameter> planned(std::vector<Parameter> constants) const {
     if (rate_) std::erase_if(constants, [](const Parameter& c) { return c.name == "rate"; });
     return constants;
@@ -236,7 +236,7 @@ inline Verified verified(const Tuning& t, const Shape& base) {
 inline constexpr long verify_seeds = 2;
 inline constexpr long before_verify = 1 + finalist_seeds + confirm_seeds;
 
-/// What there is, and what is missing.
+/// The runs that exist, and those that are missing.
 struct State {
   Search search;
   check::Sweep sweep;  // of --verify

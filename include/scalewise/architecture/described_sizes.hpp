@@ -15,7 +15,7 @@
 
 namespace scalewise::detail {
 
-/// What the sides of tensors grow with: the width, or a size that has a name.
+/// The sizes that sides of tensors grow with: the width, or one that has a name.
 class DescribedSizes : protected DescribedExperts {
  protected:
   DescribedSizes(const ModelDescription& target, const ModelDescription& base,

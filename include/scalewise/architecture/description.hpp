@@ -16,7 +16,7 @@
 
 namespace scalewise {
 
-/// What a tensor does, as far as its model's code says so.
+/// The function of a tensor, as far as its model's code says so.
 enum class TensorKind {
   linear,     // multiplies its inputs: linear layers, convolutions, experts
   embedding,  // one row per token or position
@@ -69,7 +69,7 @@ inline constexpr messages::Spelling<GivenRole, 6> given_role_words{{{GivenRole::
                                                                     {GivenRole::router, "router"},
                                                                     {GivenRole::expert, "expert"}}};
 
-/// What a user says of all tensors whose names match a pattern, in which each * stands for any text.
+/// The role that a user gives all tensors whose names match a pattern, in which each * stands for any text.
 struct RoleOverride {
   std::string pattern;
   GivenRole role = GivenRole::hidden;

@@ -30,7 +30,7 @@ inline bool matches_glob(std::string_view pattern, std::string_view text) {
          matches_glob(pattern.substr(next), text.substr(found + next));
 }
 
-/// What a tensor has along the axes of one letter, in the target and in the base.
+/// The size of a tensor along the axes of one letter, in the target and in the base.
 struct SideSizes {
   long target = 1;
   long base = 1;

@@ -84,7 +84,7 @@ class PairedDescriptions {
     return target_lists_.contains(list_of(target_.tensors[i].name));
   }
 
-  /// What stands before the number of an expert: "h.0.experts.".
+  /// The text before the number of an expert: "h.0.experts.".
   std::string list_of(const std::string& name) { return expert_in(name).before; }
 
   /// How many experts there are: side by side in one tensor, or numbered in a list.

@@ -51,7 +51,7 @@ class GrowthCheck {
   static constexpr std::array<std::pair<char, const char*>, 4> sides{
       {{'i', "inputs"}, {'o', "outputs"}, {'k', "kernel"}, {'e', "copies"}}};
 
-  /// What a growth from the base to the target was in the third, where it was first.
+  /// The third model's growth for one growth from the base to the target, with the field where it was first seen.
   struct Seen {
     SideSizes third;  // over the base
     std::string field;

@@ -12,7 +12,7 @@
 
 namespace scalewise {
 
-/// What a model reads: tokens of a vocabulary, or patches of an image.
+/// The input of a model: tokens of a vocabulary, or patches of an image.
 enum class Input { token, patch };
 
 namespace architecture {

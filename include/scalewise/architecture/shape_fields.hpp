@@ -31,7 +31,7 @@ std::string field_text(const std::optional<Value>& value) {
   return value ? field_text(*value) : "unset";
 }
 
-/// What every model of blocks in sequence has; any other field says how a model differs from that.
+/// Fields of every model of blocks in sequence; any other field says how a model differs from that.
 inline constexpr auto plain_fields =
     std::to_array<std::string_view>({"input",          "d_model",    "depth",
                                      "encoder_depth",  "heads",      "kv_heads",

@@ -199,7 +199,7 @@ class TensorWalk {
     end_branch("mlp");
   }
 
-  /// What acts on the output of a branch.
+  /// Adds the tensors that act on the output of a branch.
   void end_branch(const std::string& branch) {
     if (shape_.branch_norm) norm(branch + "_branch_norm", Group::norm_gain, Group::norm_bias);
     residual_gain(branch + "_gain");

@@ -31,7 +31,7 @@ struct TensorName {
   int layer = -1;             // from 0; -1 outside the blocks
   std::string part = {};      // in no stack, * stands for the number of the layer
 
-  /// What stands before the part: "layer.3.", "encoder.3.", "encoder." or nothing.
+  /// The text before the part: "layer.3.", "encoder.3.", "encoder." or nothing.
   std::string prefix() const {
     if (stack == Stack::none || (stack == Stack::main && layer < 0)) return "";
     return detail::layer_name(stack, layer < 0 ? "" : std::to_string(layer) + ".");

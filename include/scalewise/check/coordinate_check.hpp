@@ -75,7 +75,7 @@ class CoordinateCheck {
     const bool failed = any_failed();
     // A cause of what has failed need not be as sure as a failure.
     const Thresholds& sure = report_.thresholds;
-    // What lets a model known by its tensors alone grow may be a wrong role.
+    // A model known by its tensors alone may grow because of a wrong role.
     const bool by_role = prediction_.roles() != nullptr;
     if (const Judgement* growth = growing(failed || by_role ? sure.doubt : sure.failure)) {
       report_.cause = Cause::growth;

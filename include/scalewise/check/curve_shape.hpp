@@ -15,7 +15,7 @@ namespace scalewise::check {
 /// Measured: recorded_sweeps.py of lab/studies/error_rates
 inline constexpr double noise_doubles = 1;
 
-/// What a cubic misses of a curve is common to the seeds of a size: its variance over that of a loss about the curve
+/// The error of a cubic is common to the seeds of a size: its variance over that of a loss about the curve
 /// of its seed. So a size's shape is known no better than from seven seeds.
 /// Measured: between the two shares of recorded_sweeps.py of lab/studies/error_rates, -0.02 and 0.47
 inline constexpr double cubic_misfit = 0.15;
@@ -148,7 +148,7 @@ struct ShapeSums {
   ShapeSums operator+(const ShapeSums& o) const {
     return {matrix + o.matrix, vector + o.vector, squares + o.squares, degrees + o.degrees};
   }
-  /// What a shape leaves of the squares.
+  /// The sum of squares that a shape leaves.
   double rest(const CurveShape& s) const {
     return squares - 2 * product(s, vector) + product(s, matrix * s);
   }

@@ -14,7 +14,7 @@
 #include "scalewise/check/hypotheses.hpp"
 #include "scalewise/check/judge.hpp"
 
-// What a report says of a failure, and whether a mistake may be named for it.
+// The text of a report about a failure, and whether a mistake may be named for it.
 
 namespace scalewise::check::detail {
 
@@ -63,7 +63,7 @@ inline bool no_even_update(const Report& report, const Records& records) {
   return most > 0 && most < 0.9;
 }
 
-/// What a mistake makes of the failures.
+/// How well a mistake explains the failures.
 struct Explanation {
   bool holds = false;                  // whether it may be named
   const Judgement* failure = nullptr;  // the first that it explains

@@ -176,7 +176,7 @@ inline std::string too_little_to_pass(const Transfer& transfer, const SweepWords
   return seeds ? "" : "one seed cannot say how far those of others lie apart: try a second one";
 }
 
-/// What the verdict leaves out.
+/// A line for each size and run that the verdict leaves out.
 inline std::vector<std::string> not_judged(const Transfer& transfer, const SweepWords& words) {
   std::vector<std::string> all;
   std::string alone;

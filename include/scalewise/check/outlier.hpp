@@ -107,7 +107,7 @@ inline std::optional<Outlier> farthest(const std::vector<LogGroup>& groups, doub
   return found;
 }
 
-/// What a plan says of the size of the entries of the tensors of a name, with or without the layer, or of their first
+/// The planned size of the entries of the tensors of a name, with or without the layer, or of their first
 /// update: the root of the mean square of those that have one. Up to a factor that is the same at all sizes.
 inline double planned_number(const Plan& plan, const Quantity& quantity) {
   const bool all_layers = place_of(quantity.name) == quantity.name;

@@ -89,7 +89,7 @@ inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
 
 namespace detail {
 
-/// What rates add to seeds, by least squares: loss(seed, octave) = mean(octave) + of(seed), where the
+/// The effects of rates besides those of seeds, by least squares: loss(seed, octave) = mean(octave) + of(seed), where the
 /// latter have mean zero. So a seed that ran at few rates does not move their means by its luck.
 inline std::map<double, double> means_of_gaps(const RateCurve& curve,
                                               const std::set<double>& octaves) {

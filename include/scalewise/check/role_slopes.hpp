@@ -52,7 +52,7 @@ class RoleWalk {
     return slopes;
   }
 
-  /// What a matrix makes of an activation of order one.
+  /// The slopes of a matrix's output for an activation of order one.
   Moving output_of(const GroupExponents& tensor, const RoleSlopes& slopes) const {
     return matrix(tensor, slopes).times({0, bounded(slopes.change)});
   }

@@ -31,7 +31,7 @@ class ConfigReader {
     }
   }
 
-  /// What errors call the file.
+  /// The name of the file in errors.
   const std::string& name() const { return name_; }
 
   InvalidInput error(const char* key, const std::string& expectation,

@@ -56,7 +56,7 @@ class TensorsByName {
     return has_any(name, heads) || name.starts_with("head.") || name.starts_with("output.");
   }
 
-  /// What files have besides parameters: masks, positions, frequencies.
+  /// Whether a tensor is not a parameter but a mask, positions or frequencies.
   static bool is_buffer(const StoredTensor& tensor) {
     const std::string_view name = tensor.name;
     return name.ends_with("masked_bias") || name.ends_with("inv_freq") ||

@@ -19,7 +19,7 @@
 namespace scalewise::detail {
 
 /// The shape that GGUF's metadata describe, with its vocabulary, biases and head from the tensors.
-/// What a shape cannot describe becomes a note.
+/// Keys that a shape cannot describe become notes.
 class GgufShape {
  public:
   /// `by_name`: the places of the tensors, sorted by name.

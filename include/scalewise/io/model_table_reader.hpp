@@ -230,7 +230,7 @@ class ModelTableReader {
     return symbol.target;
   }
 
-  /// What the base has of it, which is the target where no base is asked for.
+  /// The size that the base has, which is the target's where no base is asked for.
   long size_of(const std::string& name) {
     TableSymbol& symbol = symbols_.at(name);
     const long target = target_of(name);
@@ -298,7 +298,7 @@ class ModelTableReader {
 
   // ---- tensors ----------------------------------------------------------------------------------
 
-  /// What follows the sizes of a line.
+  /// The part of a line after its sizes.
   struct Ending {
     std::string bias;  // the flag that says that there is one
     std::string tied_to;

@@ -99,7 +99,7 @@ linear mlp.gate_up_proj n 2*F
 linear mlp.down_proj F n
 )";
 
-  /// What Gemma 2 and 3 multiply, cap and fix.
+  /// Multipliers, caps and fixed choices of Gemma 2 and 3.
   static constexpr std::string_view gemma = R"(
 keys K = num_key_value_heads or null H
 let C = head_dim or 256
@@ -179,7 +179,7 @@ linear mlp.fc1 n F +
 linear mlp.fc2 F n +
 )";
 
-  /// What Granite multiplies.
+  /// Granite's multipliers.
   static constexpr std::string_view granite = R"(
 note embedding_multiplier the code multiplies embeddings by it
 note attention_multiplier the code multiplies scores by it, in place of one over the square root of the size of a head

@@ -123,7 +123,7 @@ inline Kernel vision_stem(const std::vector<Matrix<>>& images, const EffectiveSc
       scales.position_embedding);
 }
 
-/// What a model that reads its class token returns.
+/// The kernel of a model that reads its class token.
 /// Equation: G and Θ of the first token of each input
 /// Source:   Dinan, Yaida, Zhang 2023, footnotes 7 and 17.
 /// Shapes:   one token for each input
@@ -198,7 +198,7 @@ inline ScoreMoments stacked_moments(const Kernel& norm, const Kernel& memory, do
   return all;
 }
 
-/// What attention adds to the input, given the kernels that queries and that keys and values see.
+/// The input plus attention's output, given the kernels of the inputs of queries and of keys and values.
 inline EffectiveBlock attended(const Kernel& input, const Kernel& norm, const Kernel& memory,
                                const EffectiveScales& scales, bool causal,
                                const QuasiMonteCarlo& sample) {
@@ -308,7 +308,7 @@ struct EffectiveHead {
   }
 };
 
-/// What a tied head adds where an output is a word of the input, since its weights are in the stream. Matrices are of
+/// The terms of a tied head where an output is a word of the input, since its weights are in the stream. Matrices are of
 /// the logit of b's word after a and that of a's word after b.
 struct TiedContact {
   std::vector<double> own_logit;     // mean of the logit of each token's own word

@@ -57,12 +57,12 @@ class FiniteLayer {
 
   /// The output of the layer; called once per input.
   virtual Matrix<> forward(Matrix<> x) = 0;
-  /// The gradient of what entered, from that of what left; once per input.
+  /// The gradient of the layer's input, from that of its output; once per input.
   virtual Matrix<> backward(std::size_t input, const Matrix<>& delta) = 0;
   /// Σ over the layer's parameters of products of gradients, for two inputs.
   virtual double tangent(std::size_t, std::size_t) const { return 0; }
-  /// What is trained, always in the same order, with gradients summed over the inputs since clear();
-  /// `visit` may change it.
+  /// Visits the trained parameters, always in the same order, with gradients summed over the inputs since clear();
+  /// `visit` may change them.
   virtual void for_each_parameter(const Visit&) {}
   /// Drops what is kept of the inputs so far.
   virtual void clear() {}

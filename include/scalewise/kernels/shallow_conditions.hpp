@@ -27,7 +27,7 @@ struct TailExponents {
   bool exist() const { return most > 0 && least <= most; }
 };
 
-/// What the convergence theorem assumes of data, as far as these data have it.
+/// The constants of the convergence theorem's assumptions, as these data have them.
 struct ShallowAssumptions {
   double bound = 0;           // C_x
   double independence = 1;    // the lowest ratio of singular values of an input, least to greatest

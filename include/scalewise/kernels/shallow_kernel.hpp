@@ -50,7 +50,7 @@ inline Eigen::MatrixXd softmax_rows(Eigen::MatrixXd scores) {
   return scores;
 }
 
-/// What the tokens of x attend to, from their scores.
+/// The attention weights of the tokens of x, from their scores.
 inline Eigen::MatrixXd weights_of(const Eigen::MatrixXd& scores, const ShallowScales& s) {
   return s.relu_scores ? scores.cwiseMax(0.0).eval() : softmax_rows(scores);
 }

@@ -30,7 +30,7 @@ inline void check_sides(const GridSides& sides, Index tokens) {
   }
 }
 
-/// What a window sees around the tokens of a grid.
+/// The tokens of a grid that a window sees around each token.
 /// Shapes:   (tokens after, filter^axes), places of tokens before; -1 beyond the border
 using Windows = Eigen::Matrix<Index, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 

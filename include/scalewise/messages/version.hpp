@@ -17,7 +17,7 @@
 #define SCALEWISE_VERSION_PATCH 0
 #endif
 
-// What is thrown in a shared library with hidden symbols is caught outside of it.
+// Exceptions thrown in a shared library with hidden symbols can be caught outside of it.
 #if defined(__GNUC__)
 #define SCALEWISE_VISIBLE __attribute__((visibility("default")))
 #else

@@ -175,7 +175,7 @@ void attention_mix(const AttentionSizes& n, const Dropout& dropout, const ConstV
   });
 }
 
-/// What attention_backward reads: the gradient of o, and what the forward pass read and left.
+/// The arguments of attention_backward: the gradient of o, and inputs and results of the forward pass.
 /// Shapes:   as in attention_scores and attention_mix; cap_slope as p, or null without a cap
 template <class Scalar>
 struct AttentionPass {
@@ -183,7 +183,7 @@ struct AttentionPass {
   const ConstView<Scalar>* cap_slope = nullptr;
 };
 
-/// What attention_backward writes: the gradients of queries, keys, values and scores.
+/// The results of attention_backward: the gradients of queries, keys, values and scores.
 /// Shapes:   as in attention_scores and attention_mix
 template <class Scalar>
 struct AttentionGradients {

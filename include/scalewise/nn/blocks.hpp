@@ -251,7 +251,7 @@ struct AttentionLayer {
 
 /// MLP: down(f(up x)), or down(f(gate x) * up x) when gated.
 /// The normalized transformer scales u = up x by up_scale and g = gate x by √C gate_scale.
-/// What down reads is not kept: the backward pass computes it again from u and g, which costs less
+/// The input of down is not kept: the backward pass computes it again from u and g, which costs less
 /// than the memory.
 template <class Scalar>
 struct MlpLayer {

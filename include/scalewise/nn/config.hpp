@@ -17,7 +17,7 @@
 
 namespace scalewise::nn {
 
-/// What weighs the outputs of experts: the softmax over all experts, that over the active ones, or the mean of the active
+/// The weights of experts' outputs: the softmax over all experts, that over the active ones, or the mean of the active
 /// ones' sigmoids.
 enum class Gates { softmax, renormalized, sigmoid };
 
@@ -51,7 +51,7 @@ inline Config config_of(const policy::TextModel& text) {
   return config;
 }
 
-/// What a configuration has otherwise than a rule's text, as "activation = gelu (silu there)", with commas.
+/// The fields in which a configuration differs from a rule's text, as "activation = gelu (silu there)", with commas.
 inline std::string differences(const Config& config, const policy::TextModel& text) {
   std::string all;
   const auto compare = [&](const char* name, const auto& words, auto here, const auto& there) {

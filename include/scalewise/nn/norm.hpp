@@ -19,7 +19,7 @@ struct NormCache {
   dense::Buffer<Scalar> partial;            // one row of gain and bias gradients per tile of rows
 };
 
-/// What a norm applies to normalized rows; null: nothing.
+/// The gain and bias that a norm applies to normalized rows; null: none.
 /// Shapes:   (1, C) each
 template <class Scalar>
 struct NormWeights {

@@ -145,7 +145,7 @@ inline Plan with_code(Plan plan, const CodeFactors& code) {
   return with_code(std::move(plan), code, code);
 }
 
-/// What the forward pass of a model still has to multiply, one line each: by the factors of the plan, over those of its
+/// The multiplications that a model's forward pass still needs, one line each: the factors of the plan over those of its
 /// code. Empty after fold(), unless that leaves some.
 inline std::vector<std::string> left_to_multiply(const Plan& plan) {
   std::vector<std::string> left;

@@ -23,7 +23,7 @@ namespace scalewise {
 
 namespace plan {
 
-/// What a constant of the whole model multiplies, and one of a role or a group, after a dot.
+/// Names of the constants of the whole model, and of those of a role or a group, after a dot: the numbers they multiply.
 inline constexpr std::array<std::string_view, 5> constants_of_model{"logits", "scores", "branches",
                                                                     "rate", "decay"};
 inline constexpr std::array<std::string_view, 4> constants_of_tensors{"rate", "std", "multiplier",

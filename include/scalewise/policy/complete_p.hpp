@@ -92,7 +92,7 @@ struct CompleteP {
     }
   }
 
-  /// What files and command lines can set by name.
+  /// The parameters that files and command lines can set by name.
   static void parameters(auto& self, auto&& visit) {
     visit("alpha", self.alpha);
     policy::Experts::parameters(self.experts, visit);

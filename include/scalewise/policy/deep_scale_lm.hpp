@@ -245,7 +245,7 @@ struct DeepScaleLM {
     return !shape.gated_mlp && shape.activation.value_or(Activation::relu) == Activation::relu;
   }
 
-  /// What the MLP makes of a correlation, without dropout.
+  /// The correlation after the MLP of inputs with correlation r, without dropout.
   static double mlp_correlation(const Shape& shape, double v, double r) {
     if (is_plain(shape)) return policy::relu_correlation(r);
     const policy::Preactivation x(*shape.activation, v);

@@ -110,7 +110,7 @@ struct Experts {
     }
   }
 
-  /// What is left of a hidden matrix's epsilon, 1/√(fo·m_N) where the depth stays.
+  /// The part of a hidden matrix's epsilon beside 1/√(fo·m_N), its value where the depth stays.
   static constexpr Scaling depth_of_epsilon(const Row& row) {
     return row.epsilon.scaling * sqrt(symbols::m_fo * symbols::m_N);
   }

@@ -45,7 +45,7 @@ inline double hidden_product(const Mlp& m, const policy::Preactivation& x,
   return other * deviations * relu_product(in * c / deviations, reading) / 2;
 }
 
-/// What the gradient of hidden features becomes at an entry of the input, over hidden: weight times slopes of
+/// The gradient at an entry of the input, over that of hidden features and the weight: slopes of
 /// the activation and, with a gate, times what that is multiplied with; and the same the other way.
 inline double hidden_slope_product(const Mlp& m, const policy::Preactivation& x,
                                    const policy::Preactivation& y, double c) {

@@ -11,7 +11,7 @@
 namespace scalewise::testing {
 
 /// Matches an optimizer that uses the rate, decay and epsilon of the plan for every tensor and holds each once.
-/// What it is compared with and how is up to optimizer_problems() for the three: settings that a program has
+/// The comparison is optimizer_problems(), for any of three: settings that a program has
 /// read from its own optimizer (check::OptimizerSetting), or an optimizer of LibTorch.
 /// Units:    `global`: the values that the plan's factors multiply
 template <class AnyPlan, class Settings>

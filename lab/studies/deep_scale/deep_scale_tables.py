@@ -204,7 +204,7 @@ def fit_table() -> str:
     return page.table(["polynomial", "largest error", "at correlation", "R²"], rows)
 
 
-# What is done to a trained model, its loss there, and the loss that counts as nothing done.
+# Changes to a trained model, its loss with each, and the loss that counts as nothing done.
 DONE = [("as it was trained", "loss", None), ("the novel in capitals, before fine-tuning", "capitals", None),
         ("after fine-tuning of all weights", "full", "capitals"), ("after fine-tuning by adapters", "adapters", "capitals"),
         *[(f"without the {end} {f'{m} layers' if m > 1 else 'layer'}", f"without {end} {m}", "loss")

@@ -7,7 +7,7 @@ over all of them. Measured are means over seeds.
 
   python3 lab/studies/deep_scale/depth_profiles.py build/release/tools/deep_init --out build/depth_profiles
 
-What is in the folder already is not run again."""
+Runs that are in the folder already are not repeated."""
 
 import argparse
 import concurrent.futures

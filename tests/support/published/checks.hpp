@@ -121,7 +121,7 @@ inline std::int64_t unowned(const Model& model) {
   return sum;
 }
 
-/// What is wrong with a list, one line each; empty if nothing is.
+/// The problems of a list, one line each; empty if there are none.
 inline std::string faults(const Model& model) {
   std::string text;
   std::map<std::string, Tensor> entries;

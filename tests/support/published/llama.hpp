@@ -15,7 +15,7 @@ namespace scalewise::test::published {
 
 namespace detail {
 
-/// What the relatives of LLaMA add to it, or do without.
+/// Choices by which the relatives of LLaMA differ from it.
 struct LlamaKind {
   bool query_key_value_biases = false;
   bool output_bias = false;

@@ -31,7 +31,7 @@ struct Selection {
   Runs runs;
 };
 
-/// What a plan's entry owns of a stored tensor: along axes without a selection all of it.
+/// The part of a stored tensor that belongs to a plan's entry: along axes without a selection all of it.
 struct Part {
   std::string entry;  // as "layer.0.query"
   std::vector<Selection> select;
