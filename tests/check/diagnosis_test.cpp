@@ -90,7 +90,7 @@ TEST_CASE("First updates whose entries differ in size are those of another optim
 
 TEST_CASE("Models that were recorded on batches of several sizes have no verdict") {
   Records records = follow(family());
-  const auto add_hidden = [](Records records, long tokens_of_largest) {
+  const auto add_hidden = [](Records all, long tokens_of_largest) {
     for (const Member& member : family()) {
       const auto n =
           static_cast<std::uint64_t>(member.size * (member.size == 512 ? tokens_of_largest : 32));
@@ -98,10 +98,10 @@ TEST_CASE("Models that were recorded on batches of several sizes have no verdict
         const double sum =
             static_cast<double>(n) *
             (1 + 1e-7 * (static_cast<double>(seed) + static_cast<double>(member.size)));
-        records.add({Signal::value, "final_hidden"}, 0, {member.size, seed}, {sum, sum, n});
+        all.add({Signal::value, "final_hidden"}, 0, {member.size, seed}, {sum, sum, n});
       }
     }
-    return records;
+    return all;
   };
   CHECK(coordinate_check(add_hidden(records, 32), family()).verdict == Verdict::pass);
   const Report report = coordinate_check(add_hidden(records, 8), family());

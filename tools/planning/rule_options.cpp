@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "scalewise/policy/rule.hpp"
 #include "scalewise/policy/rule_id.hpp"
 
 namespace scalewise::tools {

@@ -24,14 +24,14 @@ double number_of(const std::string& key, const std::string& text) {
 
 std::vector<Parameter> constants_of(const std::vector<std::string>& lists,
                                     const std::string& option, const std::string& example) {
+  const std::string hint = "such as " + option + " " + example;
   std::vector<Parameter> constants;
   for (const std::string& list : lists) {
     std::istringstream words(list + ",");
     for (std::string word; std::getline(words, word, ',');) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos) {
-        throw InvalidInput(option, word.empty() ? "(empty)" : word, "NAME=FACTOR",
-                           "such as " + option + " " + example);
+        throw InvalidInput(option, word.empty() ? "(empty)" : word, "NAME=FACTOR", hint);
       }
       const std::string name = word.substr(0, equals);
       constants.push_back({name, number_of(name, word.substr(equals + 1))});

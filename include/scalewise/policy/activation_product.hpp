@@ -32,10 +32,11 @@ struct GeluPair {
 /// Coefficients of the even part x/2 tanh(x/2) of SiLU in normalized Hermite polynomials of even order, for x of
 /// variance v, by trapezoids.
 inline std::vector<double> silu_series(double v) {
-  constexpr int orders = 200;
-  constexpr double step = 0.08, last = 12;
+  constexpr int orders = 200, points = 150;
+  constexpr double step = 0.08;
   std::vector<double> series(orders / 2);
-  for (double z = step / 2; z < last; z += step) {
+  for (int i = 0; i < points; ++i) {
+    const double z = step * (i + 0.5);
     const double x = std::sqrt(v) * z;
     double before = 0;
     double now = 2 * step * std::numbers::inv_sqrtpi / std::numbers::sqrt2 * std::exp(-z * z / 2) *
