@@ -82,9 +82,10 @@ TEST_CASE("First updates whose entries differ in size are those of another optim
     }
     return coordinate_check(records, family());
   };
-  const Report sgd = check_of(0.798);
-  CHECK(sgd.cause == Cause::unknown);
-  CHECK_THAT(sgd.diagnosis, EndsWith("as Adam's are: another optimizer, or a large epsilon"));
+  const Report unlike_adam = check_of(0.798);
+  CHECK(unlike_adam.cause == Cause::unknown);
+  CHECK_THAT(unlike_adam.diagnosis,
+             EndsWith("as Adam's are: another optimizer, or a large epsilon"));
   CHECK_THAT(check_of(1).diagnosis, EndsWith(": exponent of all rates off by -1.00"));
 }
 
