@@ -108,6 +108,12 @@ class Names(unittest.TestCase):
             for pattern in group["patterns"]:
                 for name in filter(lambda n: re.match(pattern, n), expected):
                     self.assertTrue(close(WEIGHT_DECAY * group["weight_decay"], expected[name][1]), name)
+        coupled = "coupled, multiplied by the tensor's own learning rate, from the plan's independent"
+        self.assertEqual(result["weight_decay"], coupled)
+        for output in ("torchtitan", "megatron", "fairseq", "neox", "c-header"):
+            text = plan("--rule", "maximal-update", *SMALL, "--names", "nanogpt", "--format", output, *options)
+            self.assertIn(f"Weight decay: {coupled}.", text)
+            self.assertNotIn("independent weight decay", text)
 
     def wrapped(self, model):
         for title, rename in fw.WRAPPERS.items():

@@ -29,16 +29,24 @@ inline double factor_of_coupled_decay(const Plan& plan, const dialect::TensorFac
   return factors.weight_decay / (independent ? factors.learning_rate : 1);
 }
 
+/// The form of weight decay that these factors are for, which is not the plan's where that is independent.
+inline std::string coupled_decay(const Plan& plan) {
+  if (plan.decay == DecayForm::l2) return "l2, added to the gradient";
+  const std::string from =
+      plan.decay == DecayForm::independent ? ", from the plan's independent" : "";
+  return "coupled, multiplied by the tensor's own learning rate" + from;
+}
+
 }  // namespace io
 
 namespace detail {
 
 /// The first lines of a configuration in Python.
 inline std::string python_heading(const dialect::NamedPlan& named, std::string_view what) {
-  std::string text = fmt::format("# Rule {}, optimizer {}, {} weight decay, names {}.\n# {}\n",
-                                 io::comment_text(named.plan.rule), named.plan.optimizer.name,
-                                 word(policy::decay_words, named.plan.decay),
-                                 io::comment_text(named.assignment.dialect), what);
+  std::string text =
+      fmt::format("# Rule {}, optimizer {}, names {}.\n# Weight decay: {}.\n# {}\n",
+                  io::comment_text(named.plan.rule), named.plan.optimizer.name,
+                  io::comment_text(named.assignment.dialect), io::coupled_decay(named.plan), what);
   for (const std::string& left : plan::left_to_multiply(named.plan)) {
     text += "# Not in these groups: the model has to multiply " + io::comment_text(left) + ".\n";
   }

@@ -85,7 +85,8 @@ inline std::string c_header(const dialect::NamedPlan& named) {
   std::string text = fmt::format(
       "/* Rule {}, optimizer {}, names {}; {} parameters. */\n"
       "#ifndef SCALEWISE_PLAN_H\n#define SCALEWISE_PLAN_H\n\n"
-      "/* Factors on the global learning rate, weight decay and epsilon. */\n"
+      "/* Factors on the global learning rate, weight decay and epsilon.\n"
+      "   Weight decay: {}. */\n"
       "typedef struct {{\n  const char* name;\n  float lr, wd, eps;\n}} scalewise_tensor;\n\n"
       "/* How `count` numbers from `offset` start, `repeats` times, each `stride` further. A "
       "normal\n"
@@ -99,7 +100,7 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       "enum {{ scalewise_tensors = {}, scalewise_blocks = {}, scalewise_std_is_relative = {} "
       "}};\n\n",
       io::c_comment_text(plan.rule), plan.optimizer.name,
-      io::c_comment_text(named.assignment.dialect), plan.parameter_count(),
+      io::c_comment_text(named.assignment.dialect), plan.parameter_count(), io::coupled_decay(plan),
       relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
       named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
   const plan::CodeNumbers code = plan::code_of(plan);  // what it does by itself

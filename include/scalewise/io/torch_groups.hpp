@@ -35,6 +35,7 @@ inline std::string torch_groups(const dialect::NamedPlan& named) {
                                 {"rule", named.plan.rule},
                                 {"optimizer", named.plan.optimizer.name},
                                 {"dialect", named.assignment.dialect},
+                                {"weight_decay", io::coupled_decay(named.plan)},
                                 {"left_to_multiply", plan::left_to_multiply(named.plan)},
                                 {"groups", groups}}
              .dump(1) +
