@@ -3,12 +3,16 @@
 
 #include "planning/described.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "planning/set_option.hpp"
+#include "scalewise/architecture/extra.hpp"
 #include "scalewise/architecture/from_descriptions.hpp"
 #include "scalewise/architecture/presets.hpp"
+#include "scalewise/architecture/shape_fields.hpp"
 #include "scalewise/io/config_json.hpp"
 #include "scalewise/io/describe_config.hpp"
 #include "scalewise/io/parse_json.hpp"
@@ -18,29 +22,66 @@ namespace scalewise::tools {
 
 namespace {
 
-/// Throws:   InvalidInput where --set says another size than the tensors of a description.
-void require_described_sizes(const std::string& whose, const Shape& described, const Shape& set) {
-  constexpr std::pair<const char*, long Shape::*> sizes[] = {{"d_model", &Shape::d_model},
-                                                             {"depth", &Shape::depth}};
-  for (const auto& [name, size] : sizes) {
-    if (described.*size == Shape{}.*size || described.*size == set.*size) continue;
-    const std::string field = whose + name;
-    throw InvalidInput("--set", field + "=" + std::to_string(set.*size),
-                       field + "=" + std::to_string(described.*size) + ", as the tensors have",
-                       "give the config.json or the description of a model of that size");
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+/// The names and values of all fields.
+Texts fields_of(const Shape& shape) {
+  Texts texts;
+  architecture::for_each_field(shape, [&](std::string_view name, const auto& field) {
+    texts.emplace_back(name, architecture::field_text(field));
+  });
+  return texts;
+}
+
+/// Whether a list can be told a field that its tensors do not say.
+bool is_told(const std::string& field) {
+  const auto is_named = [&](const auto& size) { return size.name == field; };
+  return field == "depth" || field == "experts_per_token" || field == "tied_head" ||
+         std::any_of(detail::named_sizes.begin(), detail::named_sizes.end(), is_named);
+}
+
+/// Throws:   InvalidInput where --set says something else than a description, or what no list can be told.
+void require_described(const std::string& whose, const Shape& described, const Shape& set) {
+  const Texts plain = fields_of({}), has = fields_of(described), asked = fields_of(set);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const auto& [name, value] = has[i];
+    const std::string setting = whose + name + "=" + asked[i].second;
+    if (value == asked[i].second) continue;
+    if (value != plain[i].second) {
+      throw InvalidInput("--set", setting, whose + name + "=" + value + ", as the tensors have",
+                         "give the config.json or the description of such a model");
+    }
+    if (!is_told(name)) {
+      throw InvalidInput("--set", setting, "a size that a list of tensors can have",
+                         "its tensors and their names say all else");
+    }
+  }
+}
+
+/// Throws:   InvalidInput for a size with a name in one of the two models alone: it says by how much sides grow.
+void require_in_both(const Shape& target, const Shape& base) {
+  for (const detail::NamedSize& size : detail::named_sizes) {
+    const long in_target = target.*size.field, in_base = base.*size.field;
+    if ((in_target > 0) == (in_base > 0) || size.field == &Shape::d_model) continue;
+    const std::string name(size.name), missing = in_base > 0 ? name : "base." + name;
+    throw InvalidInput("--set",
+                       in_base > 0 ? "base." + name + "=" + std::to_string(in_base)
+                                   : name + "=" + std::to_string(in_target),
+                       "--set " + missing + " as well", "sides of tensors grow as it does");
   }
 }
 
 /// The shapes of a description and of its base, with what --set says.
-/// Throws:   InvalidInput where that is another size than the tensors'.
+/// Throws:   InvalidInput where that is something else than the tensors say.
 std::pair<Shape, Shape> with_set(const std::vector<std::string>& set, const Shape& target,
                                  const Shape& base) {
   Shape shape = target;
   static_cast<void>(set_target(set, shape));
-  require_described_sizes("", target, shape);
+  require_described("", target, shape);
   std::optional<Shape> small = base;
   set_base(set, small, "");
-  require_described_sizes("base.", base, *small);
+  require_described("base.", base, *small);
+  require_in_both(shape, *small);
   return {shape, *small};
 }
 
