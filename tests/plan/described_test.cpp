@@ -438,7 +438,7 @@ TEST_CASE("A convolution and its norm, numbered by a Sequential, are not layers"
                         {"head.weight", linear, "oi", {10, n}}});
   };
   CHECK(from_descriptions(model(64), model(16)).sizes[0] ==
-        "depth 1 to 1: no modules numbered from 0 have the same tensors and both read and make "
+        "depth 1 to 1: no modules numbered from 0 have a matrix in common and both read and make "
         "features");
 }
 

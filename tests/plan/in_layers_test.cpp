@@ -117,6 +117,32 @@ TEST_CASE("Several heads are not layers", "[described]") {
         1);  // a bias of logits has gradients of order one
 }
 
+TEST_CASE("Layers of which some have experts are layers, also of a base as deep", "[described]") {
+  const auto model = [](long n) {
+    std::vector<Given> rows{{"embed", embedding, "io", {100, n}}};
+    for (const std::string at : {"layers.0.", "layers.1.", "layers.2."}) {
+      rows.push_back({at + "norm.weight", gain, "o", {n}});
+      rows.push_back({at + "attention.out.weight", linear, "oi", {n, n}});
+      if (at == "layers.0.") {
+        rows.push_back({at + "mlp.up.weight", linear, "oi", {4 * n, n}});
+        rows.push_back({at + "mlp.down.weight", linear, "oi", {n, 4 * n}});
+        continue;
+      }
+      rows.push_back({at + "mlp.router.weight", linear, "oi", {4, n}});
+      rows.push_back({at + "mlp.experts.up", linear, "eoi", {4, n, n}});
+      rows.push_back({at + "mlp.experts.down", linear, "eoi", {4, n, n}});
+    }
+    rows.push_back({"norm.weight", gain, "o", {n}});
+    rows.push_back({"head.weight", linear, "oi", {100, n}});
+    return description(rows);
+  };
+  const DescribedModel found = from_descriptions(model(128), model(64));
+  CHECK(found.sizes[0] == "depth 3 to 3: numbered under layers.");
+  const Plan plan = planned(found, "complete-p");
+  CHECK(entry(plan, "norm.weight").group == Group::final_norm_gain);
+  CHECK(entry(plan, "layers.0.norm.weight").group == Group::norm_gain);
+}
+
 TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
   const Plan plan = planned(from_descriptions(diffusion(128, 8), diffusion(64, 2)), "complete-p");
   CHECK(read_plan(to_json(plan).dump(), "plan") == plan);

@@ -133,11 +133,25 @@ class NumberedTensors {
     return list->second.rbegin()->first == size - 1 ? size : 0;
   }
 
-  /// True where each of them has the same tensors, with the same axes: a convolution and its norm are not layers.
+  /// True where each of them has the same tensors, with the same axes, or a module with the same matrix, as the attention of
+  /// layers that have experts and of those that have not: a convolution and its norm are not layers.
   bool alike(const std::string& before) const {
     const auto& list = lists_.at(before);
-    return std::all_of(list.begin(), list.end(),
-                       [&](const auto& layer) { return layer.second == list.begin()->second; });
+    const auto& first = list.begin()->second;
+    const auto in_each = [&](const auto& tensor) {
+      return std::all_of(list.begin(), list.end(), [&](const auto& layer) {
+        const auto found = layer.second.find(tensor.first);
+        return found != layer.second.end() && found->second == tensor.second;
+      });
+    };
+    const auto is_shared = [&](const auto& tensor) {
+      const auto& [name, axes] = tensor;
+      return name.find('.') != std::string::npos && axes.find('i') != std::string::npos &&
+             axes.find('o') != std::string::npos && in_each(tensor);
+    };
+    return std::any_of(first.begin(), first.end(), is_shared) ||
+           std::all_of(list.begin(), list.end(),
+                       [&](const auto& layer) { return layer.second == first; });
   }
 
   std::vector<std::string> lists() const {

@@ -136,7 +136,7 @@ class PairedDescriptions {
     if (names.empty()) depth = is_given ? given : SideSizes{1, 1};
     depth_ = depth;
     depth_reason_ = names.empty()
-                        ? "no modules numbered from 0 have the same tensors and both read and "
+                        ? "no modules numbered from 0 have a matrix in common and both read and "
                           "make features"
                         : "numbered under " + names;
   }
