@@ -782,6 +782,7 @@ class Recorder:
         self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
         self._initial = _planned(plan, keep, self._pairs)
+        self._from_zero = _stored_from_zero(model, plan, self._initial)
         owners = [(id(p), (name, module)) for name, module in model.named_modules() for p in module._parameters.values()
                   if p is not None]
         listed = plan.plan["shape"].get("blocks") == "listed"
@@ -1031,8 +1032,9 @@ class Recorder:
 
     def _record_initial(self) -> None:
         for tensor, parameter in self._initial:
+            gain = _whole(parameter) + 1 if id(parameter) in self._from_zero else _whole(parameter)
             for part in tensor["parts"]:
-                self._records[0, "parameter", part["entry"]] = _sums(_gather(_whole(parameter), tensor, part))
+                self._records[0, "parameter", part["entry"]] = _sums(_gather(gain, tensor, part))
         self._initial = []
 
     def _unmoved(self) -> List[str]:

@@ -174,6 +174,15 @@ class Start(unittest.TestCase):
                 self.assertEqual(set(model.model.norm.weight.tolist()), {0.5 - less})
                 for layer in model.model.layers.children():
                     self.assertEqual(set(layer.input_layernorm.weight.tolist()), {1.0 - less})
+                # A record has the gain, whatever is stored.
+                recorder = scalewise.Recorder(model, plan, torch.optim.SGD(model.parameters(), 0.1))
+                with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    recorder.save(f"{folder}/records.jsonl")
+                    records = json.loads(pathlib.Path(folder, "records.jsonl").read_text())["records"]
+                means = {one["name"]: one["sum_abs"] / one["count"] for one in records if one["signal"] == "parameter"}
+                self.assertEqual(means["final_norm_gain"], 0.5)
+                self.assertEqual(means["layer.0.attention_norm_gain"], 1)
 
     def test_the_same_plan_starts_the_same_model_in_every_layout(self):
         outputs, batch = [], tokens(1)[:, :-1]
