@@ -21,14 +21,14 @@ using Catch::Matchers::ContainsSubstring;
 using check::Band;
 using check::Signal;
 
-/// A network with a router, which has a fixed number of outputs in the middle.
+/// A network with a router, which has a fixed number of outputs in the middle. Its block has a name as in a stack of layers.
 ModelDescription network(long width) {
   using enum TensorKind;
   return {{{"embed", embedding, "io", {50, width}},
-           {"blocks.0.norm.weight", gain, "o", {width}},
-           {"blocks.0.router", linear, "oi", {4, width}},
-           {"blocks.0.up", linear, "eoi", {4, 2 * width, width}},
-           {"blocks.0.down", linear, "eoi", {4, width, 2 * width}},
+           {"decoder.0.norm.weight", gain, "o", {width}},
+           {"decoder.0.router", linear, "oi", {4, width}},
+           {"decoder.0.up", linear, "eoi", {4, 2 * width, width}},
+           {"decoder.0.down", linear, "eoi", {4, width, 2 * width}},
            {"head", linear, "oi", {50, width}},
            {"head_bias", bias, "o", {50}}}};
 }
@@ -75,17 +75,17 @@ Slopes as_planned() {
     all[{Signal::update, name}] = {{1, update}, {2, update}};
   };
   tensor("embed", 0, -1, 0);
-  tensor("blocks.0.norm.weight", 0, -1, 0);
-  tensor("blocks.0.router", -1, -0.3, -1);
-  tensor("blocks.0.up", -0.5, -1, -1);
-  tensor("blocks.0.down", -0.5, -1, -1);
+  tensor("decoder.0.norm.weight", 0, -1, 0);
+  tensor("decoder.0.router", -1, -0.3, -1);
+  tensor("decoder.0.up", -0.5, -1, -1);
+  tensor("decoder.0.down", -0.5, -1, -1);
   tensor("head", -1, 0, -1);
-  for (const char* name : {"embed", "blocks.0.norm.weight", "blocks.0.up"}) {
+  for (const char* name : {"embed", "decoder.0.norm.weight", "decoder.0.up"}) {
     all[{Signal::value, name}] = {{0, 0}, {1, 0}, {2, 0}};
     all[{Signal::change, name}] = {{1, 0}, {2, 0}};
   }
-  all[{Signal::value, "blocks.0.router"}] = {{0, -0.5}, {1, -0.5}, {2, -0.5}};
-  all[{Signal::change, "blocks.0.router"}] = {{1, -0.4}, {2, -0.4}};
+  all[{Signal::value, "decoder.0.router"}] = {{0, -0.5}, {1, -0.5}, {2, -0.5}};
+  all[{Signal::change, "decoder.0.router"}] = {{1, -0.4}, {2, -0.4}};
   all[{Signal::value, "logits"}] = {{0, -0.5}, {1, -0.5}, {2, -0.4}};
   all[{Signal::change, "logits"}] = {{1, -0.1}, {2, 0}};
   all[{Signal::gradient, "logits"}][0] = 0;
@@ -121,7 +121,7 @@ TEST_CASE("Quantities of a described model are expected by the roles of its tens
   const Slopes planned = as_planned();
   for (const auto& [quantity, steps] : planned) {
     const auto& [signal, name] = quantity;
-    const bool router = name == "blocks.0.router";
+    const bool router = name == "decoder.0.router";
     for (const auto& [step, slope] : steps) {
       INFO(word(check::signal_words, signal) << ' ' << name << " at step " << step);
       const auto expected = band(adam, signal, name, step);
@@ -135,21 +135,21 @@ TEST_CASE("Quantities of a described model are expected by the roles of its tens
     }
   }
   CHECK(band(adam, Signal::change, "logits", 1) == Band(-0.5, 0));
-  CHECK(band(adam, Signal::change, "blocks.0.up", 1) == Band(0));
+  CHECK(band(adam, Signal::change, "decoder.0.up", 1) == Band(0));
 
   // Where the multiplier is in the forward pass, the head module gives logits without it.
   const auto forward = family_of(adamw, {}, false);
   CHECK(band(forward, Signal::value, "logits", 0) == Band(-0.5));
   CHECK_FALSE(band(forward, Signal::change, "head", 1));
   CHECK(band(forward, Signal::gradient, "head", 0) == Band(-1));
-  CHECK(band(forward, Signal::gradient, "blocks.0.up", 0) == Band(-1));
+  CHECK(band(forward, Signal::gradient, "decoder.0.up", 0) == Band(-1));
 
   // Under SGD updates are those of gradients: Table 8 has the rates n, 1 and, folded, n over n squared.
   const auto plain = family_of(sgd);
   CHECK(band(plain, Signal::update, "embed", 3) == Band(1));
-  CHECK(band(plain, Signal::update, "blocks.0.up", 3) == Band(0));
+  CHECK(band(plain, Signal::update, "decoder.0.up", 3) == Band(0));
   CHECK(band(plain, Signal::update, "head", 3) == Band(-1));
-  CHECK(band(plain, Signal::change, "blocks.0.up", 2) == Band(0));
+  CHECK(band(plain, Signal::change, "decoder.0.up", 2) == Band(0));
   CHECK(band(plain, Signal::change, "logits", 2) == Band(-0.5, 0));
 }
 
@@ -162,10 +162,10 @@ TEST_CASE("A described model that trains as planned passes, and mistakes fail wi
   CHECK(good.unknown.empty());
 
   Slopes one_rate = as_planned();
-  for (const char* name : {"blocks.0.up", "blocks.0.down", "blocks.0.router", "head"}) {
+  for (const char* name : {"decoder.0.up", "decoder.0.down", "decoder.0.router", "head"}) {
     one_rate[{Signal::update, name}] = {{1, 0}, {2, 0}};
   }
-  for (const char* name : {"blocks.0.up", "logits"})
+  for (const char* name : {"decoder.0.up", "logits"})
     one_rate[{Signal::change, name}] = {{1, 1}, {2, 1}};
   const check::Report rates = report(one_rate, family);
   CHECK(rates.verdict == check::Verdict::fail);
@@ -174,49 +174,49 @@ TEST_CASE("A described model that trains as planned passes, and mistakes fail wi
   // A plan that takes a hidden matrix for an input, and training that follows it.
   const auto other_roles = family_of(adamw, {{"*.up", GivenRole::input}});
   Slopes grows = as_planned();
-  grows[{Signal::parameter, "blocks.0.up"}][0] = 0;  // an input's variance is the base's
-  grows[{Signal::update, "blocks.0.up"}] = {{1, 0}, {2, 0}};
-  grows[{Signal::change, "blocks.0.up"}] = {{1, 0.9}, {2, 0.9}};
+  grows[{Signal::parameter, "decoder.0.up"}][0] = 0;  // an input's variance is the base's
+  grows[{Signal::update, "decoder.0.up"}] = {{1, 0}, {2, 0}};
+  grows[{Signal::change, "decoder.0.up"}] = {{1, 0.9}, {2, 0.9}};
   const check::Report role = report(grows, other_roles);
   CHECK(role.verdict == check::Verdict::fail);
-  CHECK_THAT(role.diagnosis, ContainsSubstring("blocks.0.up (change) +0.9") &&
+  CHECK_THAT(role.diagnosis, ContainsSubstring("decoder.0.up (change) +0.9") &&
                                  ContainsSubstring("as where a tensor has another's role"));
 
   // Where it is not seen to grow, the plan's own numbers keep the verdict open.
   Slopes slower = grows;
-  slower[{Signal::change, "blocks.0.up"}] = {{1, 0.3}, {2, 0.3}};
+  slower[{Signal::change, "decoder.0.up"}] = {{1, 0.3}, {2, 0.3}};
   CHECK(report(slower, other_roles).verdict != check::Verdict::pass);
 
   Slopes smaller = as_planned();  // as where it was taken for an output
-  smaller[{Signal::value, "blocks.0.up"}] = {{0, -0.5}};
+  smaller[{Signal::value, "decoder.0.up"}] = {{0, -0.5}};
   CHECK(report(smaller, family).verdict == check::Verdict::fail);
 
   // Where the plan has taken it for one, its updates are as those of a hidden matrix, and smaller initial values are planned.
   const auto output = family_of(adamw, {{"*.up", GivenRole::output}});
-  smaller[{Signal::parameter, "blocks.0.up"}][0] = -1;
+  smaller[{Signal::parameter, "decoder.0.up"}][0] = -1;
   const check::Report taken = report(smaller, output);
   CHECK(taken.verdict == check::Verdict::fail);
   CHECK(taken.cause == check::Cause::mistake);
   CHECK_THAT(taken.diagnosis,
-             ContainsSubstring("blocks.0.up (value) -0.") &&
+             ContainsSubstring("decoder.0.up (value) -0.") &&
                  ContainsSubstring("its tensor has an output's role, though its outputs grow"));
   // Where that is not seen, as there are other terms, the plan's own numbers keep the verdict open.
-  smaller[{Signal::value, "blocks.0.up"}] = {{0, 0}};
+  smaller[{Signal::value, "decoder.0.up"}] = {{0, 0}};
   const check::Report unseen = report(smaller, output);
   CHECK(unseen.verdict == check::Verdict::inconclusive);
-  CHECK(unseen.undecided ==
-        std::vector<std::string>{"blocks.0.up: its tensor has an output's role, though its outputs "
-                                 "grow; by the plan they begin as -0.50 of the width"});
+  CHECK(unseen.undecided == std::vector<std::string>{
+                                "decoder.0.up: its tensor has an output's role, though its outputs "
+                                "grow; by the plan they begin as -0.50 of the width"});
 
   Slopes lost = as_planned();
-  lost[{Signal::change, "blocks.0.up"}] = {{1, -0.8}, {2, -0.8}};
+  lost[{Signal::change, "decoder.0.up"}] = {{1, -0.8}, {2, -0.8}};
   CHECK(report(lost, family).verdict == check::Verdict::fail);
 }
 
 TEST_CASE("What a verdict on a described model lacks is listed") {
   const auto family = family_of(adamw);
   Slopes some = as_planned();
-  for (const char* name : {"embed", "blocks.0.norm.weight", "blocks.0.up", "blocks.0.router"}) {
+  for (const char* name : {"embed", "decoder.0.norm.weight", "decoder.0.up", "decoder.0.router"}) {
     some.erase({Signal::change, name});
   }
   const check::Report without = report(some, family);
@@ -229,8 +229,8 @@ TEST_CASE("What a verdict on a described model lacks is listed") {
         std::vector<std::string>{
             "logits, at step 0 and after a step (as a change since step 0, on the same batch)"});
   some = as_planned();
-  some[{Signal::value, "blocks.0.upp"}][0] = 0;
+  some[{Signal::value, "decoder.0.upp"}][0] = 0;
   const check::Report unknown = report(some, family);
   REQUIRE(unknown.unknown.size() == 1);
-  CHECK_THAT(unknown.unknown[0], ContainsSubstring("blocks.0.upp"));
+  CHECK_THAT(unknown.unknown[0], ContainsSubstring("decoder.0.upp"));
 }

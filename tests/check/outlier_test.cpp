@@ -40,7 +40,7 @@ Records of_layers(const std::vector<Member>& family, const std::string& part, Si
   numeric::RandomStream stream(2, part);
   for (const Member& member : family) {
     for (const Entry& entry : member.plan.entries) {
-      if (place_of(entry.name) != part) continue;
+      if (place_of(member.plan.shape, entry.name) != part) continue;
       const double planned = signal == Signal::update ? entry.learning_rate.value
                                                       : std::sqrt(entry.init_variance.value);
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {

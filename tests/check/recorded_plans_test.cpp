@@ -313,7 +313,7 @@ TEST_CASE("A recorder with a plan writes its fingerprint, which files keep") {
   CHECK(recorder.records().plans().at({256, 3}) == plan::plan_fingerprint(plan));
   // Python's struct and FNV-1a over the JSON of that plan.
   CHECK(plan::plan_fingerprint(nanogpt_plans(true)[1].plan) == "1de8269bd675b5c5");
-  CHECK(pooled_layers(recorder.records()).plans() == recorder.records().plans());
+  CHECK(pooled_layers(recorder.records(), plan.shape).plans() == recorder.records().plans());
   Records merged;
   merged.merge(recorder.records());
   CHECK(merged == recorder.records());

@@ -86,15 +86,18 @@ TEST_CASE("A step before initialization is refused") {
 }
 
 TEST_CASE("Layers of one role are pooled, whatever their number") {
-  CHECK(place_of("layer.3.mlp.output") == "mlp.output");
-  CHECK(place_of("encoder.12.attention.output") == "attention.output");
-  CHECK(place_of("decoder.0.query") == "query");
-  CHECK(place_of("logits") == "logits");
-  CHECK(place_of("layer.x.query") == "layer.x.query");
-  CHECK(place_of("layer.") == "layer.");
+  CHECK(place_of({}, "layer.3.mlp.output") == "mlp.output");
+  CHECK(place_of({}, "encoder.12.attention.output") == "attention.output");
+  CHECK(place_of({}, "decoder.0.query") == "query");
+  CHECK(place_of({}, "logits") == "logits");
+  CHECK(place_of({}, "layer.x.query") == "layer.x.query");
+  CHECK(place_of({}, "layer.") == "layer.");
+  // torch.nn.TransformerDecoderLayers, and the list of a model of its own, under the name of a stack
+  const Shape of_tensors{.blocks = Blocks::listed};
+  CHECK(place_of(of_tensors, "decoder.0.linear1.weight") == "decoder.0.linear1.weight");
   Records records;
   records.add({Signal::value, "layer.0.mlp.output"}, 0, {8, 1}, {1, 1, 1});
   records.add({Signal::value, "layer.1.mlp.output"}, 0, {8, 1}, {2, 4, 1});
-  CHECK(pooled_layers(records).all().at({Signal::value, "mlp.output"}).at(0).at({8, 1}) ==
+  CHECK(pooled_layers(records, {}).all().at({Signal::value, "mlp.output"}).at(0).at({8, 1}) ==
         Moments{3, 5, 2});
 }

@@ -127,8 +127,9 @@ static void run(std::string_view input) {
     const Moments moments{number(data), number(data), data.ConsumeIntegral<std::uint8_t>()};
     records.add(quantity, step, {size, data.ConsumeIntegral<std::uint8_t>()}, moments);
   }
-  const check::Report report =
-      coordinate_check(data.ConsumeBool() ? records : pooled_layers(records), members, assumptions);
+  const check::Report report = coordinate_check(
+      data.ConsumeBool() ? records : pooled_layers(records, members.front().plan.shape), members,
+      assumptions);
   if ((report.verdict == check::Verdict::pass) != report.diagnosis.empty() &&
       report.verdict == check::Verdict::pass) {
     std::abort();

@@ -73,7 +73,8 @@ void check_names(const Plan& plan, const Config& config, const std::vector<std::
   prepare(model, plan);
   const std::vector<Sight> all = sights(model, observed_batch(plan));
   CHECK(names(all, Observed::value) == expected);
-  for (const Sight& sight : all) CHECK(architecture::is_observable(check::place_of(sight.name)));
+  for (const Sight& sight : all)
+    CHECK(architecture::is_observable(check::place_of(plan.shape, sight.name)));
   std::vector<std::string> backward;
   for (std::size_t i = expected.size(); i-- > 0;) {
     if (expected[i].find("probabilities") == std::string::npos) backward.push_back(expected[i]);

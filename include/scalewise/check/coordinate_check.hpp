@@ -49,7 +49,7 @@ class CoordinateCheck {
  public:
   CoordinateCheck(const Records& records, const std::vector<Member>& family,
                   const Assumptions& assumptions, const Criteria& criteria)
-      : records_(pooled_layers(records)),
+      : records_(pooled_layers(records, family.front().plan.shape)),
         plan_(family.front().plan),
         judgeable_(judgeable(records, family)),
         assumptions_(as_recorded(assumptions, records_, plan_, judgeable_)),

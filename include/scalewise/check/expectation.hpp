@@ -48,7 +48,7 @@ struct Subject {
 /// The entry of a tensor by its name, with or without its layer; null where the plan has none.
 inline const Entry* entry_of(const Plan& plan, const std::string& name) {
   for (const Entry& entry : plan.entries) {
-    if (entry.name == name || place_of(entry.name) == name) return &entry;
+    if (entry.name == name || place_of(plan.shape, entry.name) == name) return &entry;
   }
   return nullptr;
 }
@@ -194,7 +194,7 @@ inline std::optional<Expectation> role_expected(const Prediction& prediction,
 }  // namespace detail
 
 inline Subject subject_of(const Plan& plan, const Quantity& quantity) {
-  Subject subject{place_of(quantity.name), {}};
+  Subject subject{place_of(plan.shape, quantity.name), {}};
   if (is_activation(quantity.signal)) return subject;
   if (const Entry* entry = entry_of(plan, quantity.name)) {
     subject.group = entry->group;

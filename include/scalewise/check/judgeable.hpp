@@ -66,7 +66,7 @@ inline void require_plans(const Records& records, const std::vector<Member>& fam
 inline std::uint64_t entries_of(const Plan& plan, const std::string& place) {
   std::uint64_t count = 0;
   for (const Entry& entry : plan.entries) {
-    if (place_of(entry.name) == place)
+    if (place_of(plan.shape, entry.name) == place)
       count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
   }
   return count;
@@ -91,7 +91,7 @@ class JudgeableSearch {
  public:
   JudgeableSearch(const Records& records, const std::vector<Member>& family)
       : records_(records),
-        pooled_(pooled_layers(records)),
+        pooled_(pooled_layers(records, family.front().plan.shape)),
         family_(family),
         plan_(family.front().plan) {}
 
@@ -103,8 +103,9 @@ class JudgeableSearch {
     for (std::string& line : absent_outputs(records_, plan_))
       result_.left_out.push_back(std::move(line));
     leave_out(absent_tensors(records_, plan_));
-    if (layer_names(plan_) == layer_names(family_.back().plan)) miss(uneven_layers(records_));
-    if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_));
+    if (layer_names(plan_) == layer_names(family_.back().plan))
+      miss(uneven_layers(records_, plan_.shape));
+    if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_, plan_.shape));
     if (result_.of_these_plans) uneven();
     return std::move(result_);
   }
@@ -125,7 +126,7 @@ class JudgeableSearch {
     for (const auto& [quantity, steps] : pooled_.all()) {
       const UnknownName unknown = unknown_name(quantity, plan_);
       if (!is_activation(quantity.signal)) {
-        tensors.insert(place_of(quantity.name));
+        tensors.insert(place_of(plan_.shape, quantity.name));
         if (!unknown.reason.empty()) foreign = unknown.name;
       }
       if (unknown.reason.empty() || !seen.insert(unknown.name).second) continue;
@@ -138,7 +139,7 @@ class JudgeableSearch {
     }
     if (foreign.empty() || !result_.missing.empty()) return;
     for (const Entry& entry : plan_.entries) {
-      if (tensors.contains(place_of(entry.name))) continue;
+      if (tensors.contains(place_of(plan_.shape, entry.name))) continue;
       miss(
           fmt::format("{}, a tensor of the plan; {}, which was recorded, is none, so that the "
                       "models may be others",

@@ -110,10 +110,10 @@ inline std::optional<Outlier> farthest(const std::vector<LogGroup>& groups, doub
 /// The planned size of the entries of the tensors of a name, with or without the layer, or of their first
 /// update: the root of the mean square of those that have one. Up to a factor that is the same at all sizes.
 inline double planned_number(const Plan& plan, const Quantity& quantity) {
-  const bool all_layers = place_of(quantity.name) == quantity.name;
+  const bool all_layers = place_of(plan.shape, quantity.name) == quantity.name;
   double squares = 0, entries = 0;
   for (const Entry& entry : plan.entries) {
-    if ((all_layers ? place_of(entry.name) : entry.name) != quantity.name) continue;
+    if ((all_layers ? place_of(plan.shape, entry.name) : entry.name) != quantity.name) continue;
     const double number = quantity.signal == Signal::update ? entry.learning_rate.value
                           : entry.init_mean.value == 0      ? std::sqrt(entry.init_variance.value)
                           : entry.init_variance.value == 0  ? entry.init_mean.value
@@ -154,11 +154,12 @@ inline std::optional<Outlier> outlying_layer(const Records& records,
                                              const std::vector<Member>& family,
                                              const Quantity& place, long step,
                                              double (Moments::*measure)() const, double margin) {
+  const Shape& shape = family.front().plan.shape;
   std::map<long, std::map<std::string, detail::LogGroup>> sizes;
   double number = 0;
   for (const auto& [quantity, steps] : records.all()) {
     if (quantity.signal != place.signal || quantity.name == place.name) continue;
-    const auto runs = place_of(quantity.name) == place.name ? steps.find(step) : steps.end();
+    const auto runs = place_of(shape, quantity.name) == place.name ? steps.find(step) : steps.end();
     if (runs == steps.end()) continue;
     for (const auto& [run, moments] : runs->second) {
       detail::LogGroup& layer = sizes[run.size][quantity.name];

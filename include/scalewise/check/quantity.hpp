@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "scalewise/architecture/shape.hpp"
 #include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/messages/words.hpp"
 
@@ -37,10 +38,11 @@ struct Quantity {
   }
 };
 
-/// The name without the layer: "layer.3.mlp.output" -> "mlp.output".
-inline std::string place_of(const std::string& name) {
+/// The name without the layer: "layer.3.mlp.output" -> "mlp.output". Names of a list of tensors are its own, whatever they
+/// begin with: each is a place.
+inline std::string place_of(const Shape& shape, const std::string& name) {
   const architecture::TensorName parsed = architecture::tensor_name(name);
-  return parsed.layer < 0 ? name : parsed.part;
+  return shape.blocks == Blocks::listed || parsed.layer < 0 ? name : parsed.part;
 }
 
 }  // namespace scalewise::check

@@ -36,7 +36,8 @@ inline std::vector<std::string> layer_names(const Plan& plan) {
 inline std::vector<std::string> absent_outputs(const Records& records, const Plan& plan) {
   std::map<std::string, std::set<std::string>> recorded;  // by place, names with their layers
   for (const auto& [quantity, steps] : records.all()) {
-    if (quantity.signal == Signal::value) recorded[place_of(quantity.name)].insert(quantity.name);
+    if (quantity.signal == Signal::value)
+      recorded[place_of(plan.shape, quantity.name)].insert(quantity.name);
   }
   std::vector<std::string> lines;
   for (const std::string_view output :
@@ -65,13 +66,13 @@ inline std::string absent_tensors(const Records& records, const Plan& plan) {
   std::map<Quantity, std::set<std::string>> recorded;  // by place, names with their layers
   for (const auto& [quantity, steps] : records.all()) {
     if (is_activation(quantity.signal)) continue;
-    recorded[{quantity.signal, place_of(quantity.name)}].insert(quantity.name);
+    recorded[{quantity.signal, place_of(plan.shape, quantity.name)}].insert(quantity.name);
   }
   std::vector<std::string> absent;
   for (const auto& [quantity, names] : recorded) {
     if (names.contains(quantity.name)) continue;  // all layers in one
     for (const Entry& entry : plan.entries) {
-      if (place_of(entry.name) == quantity.name && !names.contains(entry.name))
+      if (place_of(plan.shape, entry.name) == quantity.name && !names.contains(entry.name))
         absent.push_back(fmt::format("{} ({})", entry.name, word(signal_words, quantity.signal)));
     }
   }
@@ -80,10 +81,10 @@ inline std::string absent_tensors(const Records& records, const Plan& plan) {
 
 /// A layer that a run lacks though other runs have it at the same step; empty where there is none.
 /// Requires: models of one depth.
-inline std::string uneven_layers(const Records& records) {
+inline std::string uneven_layers(const Records& records, const Shape& shape) {
   std::map<std::pair<Quantity, long>, std::map<Run, std::set<std::string>>> all;
   for (const auto& [quantity, steps] : records.all()) {
-    const Quantity place{quantity.signal, place_of(quantity.name)};
+    const Quantity place{quantity.signal, place_of(shape, quantity.name)};
     for (const auto& [step, runs] : steps) {
       for (const auto& [run, moments] : runs) all[{place, step}][run].insert(quantity.name);
     }
@@ -103,13 +104,13 @@ inline std::string uneven_layers(const Records& records) {
 }
 
 /// A tensor that no step of a run moves, though they move it in other layers; empty where there is none.
-inline std::string still_layers(const Records& records) {
+inline std::string still_layers(const Records& records, const Shape& shape) {
   std::map<std::pair<std::string, Run>, std::map<std::string, double>> all;
   for (const auto& [quantity, steps] : records.all()) {
     if (quantity.signal != Signal::update) continue;
     for (const auto& [step, runs] : steps) {
       for (const auto& [run, moments] : runs)
-        all[{place_of(quantity.name), run}][quantity.name] += moments.sum_squares;
+        all[{place_of(shape, quantity.name), run}][quantity.name] += moments.sum_squares;
     }
   }
   for (const auto& [at, layers] : all) {

@@ -78,12 +78,12 @@ class Records {
   std::map<Run, std::string> plans_;
 };
 
-/// Pools the layers of a place, so that models of different depth have
+/// Pools the layers of a place of models of these blocks, so that models of different depth have
 /// the same quantities: "layer.3.mlp.output" counts as "mlp.output".
-inline Records pooled_layers(const Records& records) {
+inline Records pooled_layers(const Records& records, const Shape& shape) {
   Records pooled;
   for (const auto& [quantity, steps] : records.all()) {
-    const Quantity place{quantity.signal, place_of(quantity.name)};
+    const Quantity place{quantity.signal, place_of(shape, quantity.name)};
     for (const auto& [step, runs] : steps) {
       for (const auto& [run, moments] : runs) pooled.add(place, step, run, moments);
     }

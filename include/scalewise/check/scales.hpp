@@ -115,10 +115,10 @@ struct PlanSums {
 
   explicit PlanSums(const Plan& plan) {
     for (const Entry& entry : plan::entries_of_shape(plan)) {
-      if (is_inner_norm(place_of(entry.name))) continue;  // not alike those of blocks
+      if (is_inner_norm(place_of(plan.shape, entry.name))) continue;  // not alike those of blocks
       groups[static_cast<std::size_t>(entry.group)].add(entry);
     }
-    for (const Entry& entry : plan.entries) tensors[place_of(entry.name)].add(entry);
+    for (const Entry& entry : plan.entries) tensors[place_of(plan.shape, entry.name)].add(entry);
   }
 };
 
@@ -171,7 +171,7 @@ class PowerBetween {
 inline void find_head(Scales& scales, const Plan& plan) {
   const bool tied = plan.shape.tied_head.value_or(false);
   for (const Entry& entry : plan.entries) {
-    const std::string place = place_of(entry.name);
+    const std::string place = place_of(plan.shape, entry.name);
     const GroupExponents& t = scales.tensors.at(place);
     const bool is_output = architecture::is_matrix(entry.group) && t.fan_in > 0 && t.fan_out == 0;
     const bool is_first = entry.group == Group::token_embedding && scales.head.empty();

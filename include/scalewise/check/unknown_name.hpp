@@ -20,7 +20,7 @@ struct UnknownName {
 };
 
 inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
-  const std::string place = place_of(quantity.name);
+  const std::string place = place_of(plan.shape, quantity.name);
   if (is_activation(quantity.signal)) {
     if (architecture::is_observable(place)) return {};
     const bool listed =
@@ -31,7 +31,7 @@ inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
   if (entry_of(plan, quantity.name) != nullptr) return {};
   if (quantity.signal == Signal::gradient && place == architecture::observable("logits")) return {};
   messages::Nearest nearest(place);
-  for (const Entry& entry : plan.entries) nearest.offer(place_of(entry.name));
+  for (const Entry& entry : plan.entries) nearest.offer(place_of(plan.shape, entry.name));
   return {quantity.name, "no tensor of the plan", nearest.word()};
 }
 

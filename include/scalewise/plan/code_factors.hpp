@@ -176,7 +176,8 @@ inline std::vector<std::string> left_to_multiply(const Plan& plan) {
   of_layers("branches", branches);
   for (const Entry& entry : plan.entries) {
     if (is_at_end(plan, entry)) continue;
-    once(architecture::tensor_name(entry.name).part, entry.multiplier.value);
+    const bool listed = plan.shape.blocks == Blocks::listed;  // whose names begin as they like
+    once(listed ? entry.name : architecture::tensor_name(entry.name).part, entry.multiplier.value);
   }
   return left;
 }
