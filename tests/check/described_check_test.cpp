@@ -92,7 +92,7 @@ Slopes as_planned() {
   return all;
 }
 
-check::Report report(const Slopes& slopes, const std::vector<check::Member>& family) {
+check::Records records_of(const Slopes& slopes, const std::vector<check::Member>& family) {
   check::Records records;
   for (const auto& [quantity, steps] : slopes) {
     const auto& [signal, name] = quantity;
@@ -111,7 +111,11 @@ check::Report report(const Slopes& slopes, const std::vector<check::Member>& fam
       }
     }
   }
-  return check::coordinate_check(records, family);
+  return records;
+}
+
+check::Report report(const Slopes& slopes, const std::vector<check::Member>& family) {
+  return check::coordinate_check(records_of(slopes, family), family);
 }
 
 }  // namespace
@@ -233,4 +237,49 @@ TEST_CASE("What a verdict on a described model lacks is listed") {
   const check::Report unknown = report(some, family);
   REQUIRE(unknown.unknown.size() == 1);
   CHECK_THAT(unknown.unknown[0], ContainsSubstring("decoder.0.upp"));
+}
+
+TEST_CASE("Tensors of a list that do not move, or by rounding alone, are not judged, and named") {
+  const auto family = family_of(adamw);
+  const std::string gain = "decoder.0.norm.weight";
+  Slopes still = as_planned();
+  still[{Signal::update, gain}] = {{1, -HUGE_VAL}, {2, -HUGE_VAL}};
+  const check::Report frozen = report(still, family);
+  CHECK(frozen.verdict == check::Verdict::pass);
+  REQUIRE(frozen.left_out.size() == 1);
+  CHECK_THAT(frozen.left_out[0], ContainsSubstring(gain + ": no step moves them"));
+
+  // 32^-5 is 1e-6 of 32^-1, the gradients of the others, and 32^-2.5 is 0.6 % of it.
+  Slopes rounding = as_planned();
+  rounding[{Signal::gradient, gain}][0] = -5;
+  rounding[{Signal::update, gain}] = {{1, -0.6}, {2, -0.6}};
+  const check::Report passes = report(rounding, family);
+  CHECK(passes.verdict == check::Verdict::pass);
+  REQUIRE(passes.left_out.size() == 1);
+  CHECK_THAT(passes.left_out[0], ContainsSubstring(gain + ": their gradients are rounding"));
+  rounding[{Signal::gradient, gain}][0] = -2.5;
+  CHECK(report(rounding, family).verdict == check::Verdict::fail);
+}
+
+TEST_CASE("What is not finite, and batches of several sizes, leave no verdict on a list") {
+  const auto family = family_of(adamw);
+  check::Records records = records_of(as_planned(), family);
+  records.add({Signal::value, "decoder.0.up"}, 1, {128, 0}, {std::nan(""), 1, 1});
+  const check::Report broken = check::coordinate_check(records, family);
+  CHECK(broken.verdict == check::Verdict::inconclusive);
+  CHECK(broken.undecided == std::vector<std::string>{"decoder.0.up (value) at step 1: not finite; "
+                                                     "try a lower learning rate"});
+
+  records = records_of(as_planned(), family);
+  for (const check::Member& member : family) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const auto count = static_cast<std::uint64_t>(10 * member.size);
+      records.add({Signal::value, "logits"}, 0, {member.size, seed}, {0, 0, count - 1});
+    }
+  }
+  const check::Report batches = check::coordinate_check(records, family);
+  CHECK(batches.verdict == check::Verdict::inconclusive);
+  REQUIRE_FALSE(batches.missing.empty());
+  CHECK(batches.missing[0] ==
+        "one batch at all sizes: logits has 320 entries at size 32 and 1280 at size 128");
 }

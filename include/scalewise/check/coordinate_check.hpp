@@ -245,9 +245,8 @@ class CoordinateCheck {
     std::size_t open = 0;
     constexpr std::size_t most = 3;
     for (const Judgement& j : report_.judgements) {
-      // Later gradients are not judged, but say that training diverges.
-      const bool diverges = !j.curve.finite && j.curve.quantity.signal == Signal::gradient;
-      const bool counts = j.expected || diverges;
+      // What is not judged says that training diverges, too.
+      const bool counts = j.expected || !j.curve.finite;
       if (!counts || j.verdict != Verdict::inconclusive || ++open > most) continue;
       if (j.measured) report_.wants_larger_size = true;
       report_.undecided.push_back(fmt::format("{} ({}) at step {}: {}", j.curve.quantity.name,

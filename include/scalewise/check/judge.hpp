@@ -154,6 +154,8 @@ class Measurements {
         j.subject = subject;
         j.moves = judgeable.moves(step);
         j.expected = expected(prediction, subject, quantity.signal, j.moves);
+        const bool moves = quantity.signal == Signal::gradient || quantity.signal == Signal::update;
+        if (moves && judgeable.rounding.contains(quantity.name)) j.expected.reset();
         const Measure measure = j.expected ? j.expected->measure : Measure::rms;
         const Records::Runs* gradient = nullptr;
         if (measure == Measure::per_logits) {

@@ -20,8 +20,10 @@
 
 #include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/idle_tensors.hpp"
 #include "scalewise/check/recorded_layers.hpp"
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/same_models.hpp"
 #include "scalewise/check/scales.hpp"
 #include "scalewise/check/uneven_records.hpp"
 #include "scalewise/check/unknown_name.hpp"
@@ -35,6 +37,7 @@ struct Judgeable {
   std::vector<std::string> missing;   // what a verdict lacks
   std::vector<std::string> left_out;  // what is not judged, though a verdict does not need it
   std::set<long> idle;                // steps that moved nothing
+  std::set<std::string> rounding;     // tensors of a list whose gradient is rounding
   bool of_these_plans = true;         // otherwise slopes say nothing of the plans
 
   /// How many of the first `step` steps moved something.
@@ -105,7 +108,11 @@ class JudgeableSearch {
     leave_out(absent_tensors(records_, plan_));
     if (layer_names(plan_) == layer_names(family_.back().plan))
       miss(uneven_layers(records_, plan_.shape));
-    if (plan_.shape.blocks != Blocks::listed) miss(still_layers(records_, plan_.shape));
+    if (plan_.shape.blocks == Blocks::listed) {
+      idle_tensors();
+    } else {
+      miss(still_layers(records_, plan_.shape));
+    }
     if (result_.of_these_plans) uneven();
     return std::move(result_);
   }
@@ -205,79 +212,23 @@ class JudgeableSearch {
   /// Whether models of several sizes are one and the same: plans of one size, numbers that are equal to
   /// the last bit, or activations along the width that have as many entries at all widths.
   bool alike() {
-    std::string same = same_plans();
-    if (same.empty()) same = same_numbers();
-    if (same.empty()) same = same_activations();
+    std::string same = same_plans(family_);
+    if (same.empty()) same = same_numbers(records_);
+    if (same.empty()) same = same_activations(pooled_, family_);
     if (!same.empty()) miss("models of different sizes: " + same);
     return !same.empty();
   }
 
-  std::string same_plans() const {
-    const auto same = [](const Member& one, const Member& next) {
-      const Shape &a = one.plan.shape, &b = next.plan.shape;
-      if (a.d_model != b.d_model || a.depth != b.depth || a.experts != b.experts) return false;
-      // The shape of a list does not say how many experts there are.
-      return a.blocks != Blocks::listed ||
-             std::equal(one.plan.entries.begin(), one.plan.entries.end(), next.plan.entries.begin(),
-                        next.plan.entries.end(), [](const Entry& x, const Entry& y) {
-                          return x.rows == y.rows && x.columns == y.columns;
-                        });
-    };
-    const auto found = std::adjacent_find(family_.begin(), family_.end(), same);
-    if (found == family_.end()) return {};
-    return fmt::format("the plans of size {} and {} have the same width, depth and experts",
-                       found->size, std::next(found)->size);
-  }
-
-  std::string same_numbers() const {
-    std::map<Run, std::map<Quantity, Moments>> starts;
-    for (const auto& [quantity, steps] : records_.all()) {
-      if (steps.begin()->first != 0) continue;
-      for (const auto& [run, moments] : steps.begin()->second) {
-        if (moments.sum_squares > 0 && moments.count > 1) starts[run][quantity] = moments;
-      }
-    }
-    for (auto a = starts.begin(); a != starts.end(); ++a) {
-      for (auto b = std::next(a); b != starts.end(); ++b) {
-        if (a->first.size == b->first.size || !(a->second == b->second)) continue;
-        return fmt::format("size {} (seed {}) begins with the numbers of size {} (seed {})",
-                           b->first.size, b->first.seed, a->first.size, a->first.seed);
-      }
-    }
-    return {};
-  }
-
-  std::string same_activations() const {
-    if (family_.front().plan.shape.d_model == family_.back().plan.shape.d_model) return {};
-    for (const auto& [quantity, steps] : pooled_.all()) {
-      const bool wide = quantity.signal == Signal::value &&
-                        quantity.name != architecture::observable("logits") &&
-                        quantity.name != architecture::observable("attention.scores") &&
-                        quantity.name != architecture::observable("mlp.router") &&
-                        quantity.name != architecture::observable("attention.probabilities");
-      if (!wide || !architecture::is_observable(quantity.name)) continue;
-      const Records::Runs& runs = steps.begin()->second;
-      const std::uint64_t count = runs.begin()->second.count;
-      const long size = runs.begin()->first.size;
-      if (count <= 1 || runs.rbegin()->first.size == size) continue;
-      const bool all = std::all_of(runs.begin(), runs.end(),
-                                   [&](const auto& one) { return one.second.count == count; });
-      if (!all) continue;
-      return fmt::format("{} has {} entries at size {} and at size {}", quantity.name, count, size,
-                         runs.rbegin()->first.size);
-    }
-    return {};
-  }
-
   /// Gradients of a larger batch are smaller, so that another batch at each size looks like a mistake.
   bool one_batch() {
+    if (plan_.shape.blocks == Blocks::listed) return one_batch_of_list();
     const std::array<std::pair<std::string_view, long Shape::*>, 3> wide{
         {{architecture::observable("embedding"), &Shape::d_model},
          {architecture::observable("final_hidden"), &Shape::d_model},
          {architecture::observable("logits"), &Shape::vocab}}};
     for (const auto& [place, width] : wide) {
       const Records::Runs* runs = records_.find({Signal::value, std::string(place)}, 0);
-      if (plan_.shape.blocks == Blocks::listed || runs == nullptr) continue;
+      if (runs == nullptr) continue;
       std::map<double, long> sizes;  // by tokens
       for (const auto& [run, moments] : *runs) {
         const auto entries = static_cast<double>(member_of(family_, run.size)->plan.shape.*width);
@@ -297,12 +248,43 @@ class JudgeableSearch {
     return true;
   }
 
+  /// Where the head has as many outputs in all models, logits have as many entries.
+  bool one_batch_of_list() {
+    const Records::Runs* runs = records_.find({Signal::value, "logits"}, 0);
+    const Plan &first = family_.front().plan, &last = family_.back().plan;
+    const auto head = std::find_if(first.entries.rbegin(), first.entries.rend(),
+                                   [](const Entry& e) { return e.group == Group::head; });
+    if (runs == nullptr || head == first.entries.rend()) return true;
+    const Entry* of_last = entry_of(last, head->name);
+    if (of_last == nullptr || of_last->fan_out != head->fan_out) return true;
+    const auto by_count = [](const auto& a, const auto& b) {
+      return a.second.count < b.second.count;
+    };
+    const auto [least, most] = std::minmax_element(runs->begin(), runs->end(), by_count);
+    if (least->second.count <= 1 || least->second.count == most->second.count) return true;
+    miss(fmt::format("one batch at all sizes: logits has {} entries at size {} and {} at size {}",
+                     least->second.count, least->first.size, most->second.count, most->first.size));
+    return false;
+  }
+
   void uneven() {
     const UnevenRecords found = uneven_records(pooled_, family_);
     if (!found.sizes.empty())
       miss(scalewise::detail::up_to_three(found.sizes) + ", as in other runs");
     if (!found.runs.empty())
       result_.left_out.push_back(scalewise::detail::up_to_three(found.runs) + ", not recorded");
+  }
+
+  void idle_tensors() {
+    const std::vector<std::string> still = still_tensors(records_, plan_);
+    if (!still.empty()) {
+      leave_out(scalewise::detail::up_to_three(still) +
+                ": no step moves them (frozen, in no optimizer, or with gradients of zero)");
+    }
+    result_.rounding = rounding_tensors(records_, plan_);
+    if (result_.rounding.empty()) return;
+    leave_out(scalewise::detail::up_to_three({result_.rounding.begin(), result_.rounding.end()}) +
+              ": their gradients are rounding, as those of a key's bias are");
   }
 
   /// A rate of zero, as at the first step of many schedules, says nothing.

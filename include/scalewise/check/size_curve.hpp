@@ -81,7 +81,7 @@ inline SizeCurve curve_of(const Quantity& quantity, long step, const Records::Ru
     sizes.insert(run.size);
     if (rms == 0) {
       ++curve.zeros;
-    } else if (std::isfinite(rms)) {
+    } else if (std::isfinite(rms) && std::isfinite(moments.sum_abs)) {
       curve.logs.push_back({run.size, run.seed, std::log(rms)});
     } else {
       curve.finite = false;
