@@ -261,6 +261,20 @@ TEST_CASE("Tensors of a list that do not move, or by rounding alone, are not jud
   CHECK(report(rounding, family).verdict == check::Verdict::fail);
 }
 
+TEST_CASE("What weights that begin at zero leave zero is not judged on a list, and named") {
+  const auto family = family_of(adamw);
+  Slopes behind = as_planned();
+  for (const Signal signal : {Signal::value, Signal::gradient})
+    behind[{signal, "decoder.0.up"}][0] = -HUGE_VAL;
+  behind[{Signal::change, "decoder.0.up"}][1] = -HUGE_VAL;
+  const check::Report report_of_zeros = report(behind, family);
+  CHECK(report_of_zeros.verdict == check::Verdict::pass);
+  REQUIRE(report_of_zeros.left_out.size() == 1);
+  CHECK_THAT(report_of_zeros.left_out[0], ContainsSubstring("decoder.0.up: where exactly zero"));
+  behind[{Signal::parameter, "decoder.0.up"}][0] = -HUGE_VAL;  // where the plan has other numbers
+  CHECK(report(behind, family).verdict == check::Verdict::fail);
+}
+
 TEST_CASE("What is not finite, and batches of several sizes, leave no verdict on a list") {
   const auto family = family_of(adamw);
   check::Records records = records_of(as_planned(), family);

@@ -59,13 +59,19 @@ class CoordinateCheck {
     // Variance between seeds falls as size^-power: entries of wide models average, if not as independent ones would,
     // with a power of 1; along the depth and the number of experts nothing averages.
     const double power = prediction_.along_width() ? 0.8 : 0;
-    report_.judgements =
-        Measurements(records_, prediction_, plan_, judgeable_, power, criteria).take();
+    Measurements measured(records_, prediction_, plan_, judgeable_, power, criteria);
+    const std::vector<std::string> zeros = measured.zeros();
+    report_.judgements = std::move(measured).take();
     for (Judgement& j : report_.judgements)
       j.outlier = outlier_of(j, records, family, criteria.outlier);
     report_.unknown = judgeable_.unknown;
     report_.missing = judgeable_.missing;
     report_.left_out = judgeable_.left_out;
+    if (!zeros.empty()) {
+      report_.left_out.push_back(
+          scalewise::detail::up_to_three(zeros) +
+          ": where exactly zero in all runs, as behind weights that begin at zero");
+    }
   }
 
   Report run() && {

@@ -179,9 +179,13 @@ class Measurements {
     }
     typical_scatter(power);
     for (Judgement& j : all_) measure(j, power, criteria);
+    if (prediction.roles() != nullptr) pass_over_zeros();
   }
 
   std::vector<Judgement> take() && { return std::move(all_); }
+
+  /// The names of what pass_over_zeros() has found.
+  const std::vector<std::string>& zeros() const { return zeros_; }
 
  private:
   static bool exact(const Judgement& j) {
@@ -234,7 +238,21 @@ class Measurements {
     }
   }
 
+  /// The tensors of a list say nothing of weights that begin at zero on purpose, behind which activations and gradients are
+  /// zero until they have moved. Parameters that should not be zero fail themselves.
+  void pass_over_zeros() {
+    for (Judgement& j : all_) {
+      const Quantity& quantity = j.curve.quantity;
+      if (quantity.signal == Signal::parameter || !j.curve.finite || !j.curve.is_zero()) continue;
+      if (!j.expected || j.expected->band.is_zero()) continue;
+      j.expected.reset();
+      const bool known = std::find(zeros_.begin(), zeros_.end(), quantity.name) != zeros_.end();
+      if (!known) zeros_.push_back(quantity.name);
+    }
+  }
+
   std::vector<Judgement> all_;
+  std::vector<std::string> zeros_;
   std::map<Signal, Scatter> typical_;
 };
 
