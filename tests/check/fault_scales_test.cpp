@@ -90,7 +90,7 @@ TEST_CASE("A mistake in the powers is that in the plans, for every rule") {
   int families = 0;
   int mistakes = 0;
   for (const Rule& rule : rules()) {
-    for (const Optimizer& optimizer : {adamw, sgd}) {
+    for (const Optimizer& optimizer : {adamw, sgd, muon_original, muon_match_adamw}) {
       for (const bool depth : {false, true}) {
         if (test::sanitized && depth == (optimizer == adamw)) continue;
         const std::vector<Member> family = family_of(std::string(rule.id), optimizer, depth);

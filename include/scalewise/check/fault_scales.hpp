@@ -36,7 +36,9 @@ inline void enlarge(GroupExponents& row, double power) {
   if (!row.present) return;
   row.deviation = row.deviation + power;
   row.mean = row.mean + power;
-  row.rate = row.rate + (row.normalization == policy::Normalization::none ? 2 * power : power);
+  const double moved = row.normalization == policy::Normalization::none ? 2 * power : power;
+  row.rate = row.rate + moved;
+  row.planned_rate = row.planned_rate + moved;
 }
 
 }  // namespace detail
@@ -56,11 +58,15 @@ inline Scales with_fault(Scales scales, const Fault& fault) {
     if (fault.ingredient == Ingredient::embedding_multiplier && detail::is_input_table(row.group)) {
       spoil(row.multiplier);
     }
-    if (detail::spoils_rate(fault.ingredient, row.group)) spoil(row.rate);
+    if (detail::spoils_rate(fault.ingredient, row.group)) {
+      const Band planned = row.planned_rate;
+      spoil(row.planned_rate);
+      row.rate = row.rate + row.planned_rate - planned;  // which has the optimizer's own factor
+    }
     if (detail::spoils_variance(fault.ingredient, row.group)) spoil(row.deviation);
     if (row.group == Group::router && detail::makes_router_hidden(fault)) {
       if (!row.deviation.is_zero()) row.deviation = -row.fan_in / 2;
-      row.rate = -row.fan_in;
+      row.rate = row.planned_rate = -row.fan_in;
       row.multiplier = 0;
     }
     if (row.group == Group::expert_down && fault.ingredient == Ingredient::expert_factor) {

@@ -23,7 +23,9 @@ struct GroupExponents {
   bool present = false;
   Group group = Group::query;
   Role role = Role::hidden;
-  Band multiplier, deviation, mean, rate;
+  Band multiplier, deviation, mean;
+  Band rate;          // times the optimizer's own factor
+  Band planned_rate;  // without it
   double fan_in = 0, fan_out = 0;
   double aspect = 0;  // of the first tensor in the smallest model: its longer side over the shorter
   policy::Normalization normalization = policy::Normalization::none;  // of its optimizer
@@ -94,13 +96,14 @@ struct LogSum {
 /// Entries of a plan that count as one.
 struct EntrySums {
   const Entry* first = nullptr;
-  LogSum multiplier, deviation, mean, rate, fan_in, fan_out;
+  LogSum multiplier, deviation, mean, rate, planned_rate, fan_in, fan_out;
 
   void add(const Entry& entry) {
     if (first == nullptr) first = &entry;
     multiplier.add(entry.multiplier.value);
     deviation.add(std::sqrt(entry.init_variance.value));
     mean.add(entry.init_mean.value);
+    planned_rate.add(entry.learning_rate.value);
     rate.add(entry.learning_rate.value *
              policy::own_factor(entry.optimizer, entry.fan_in, entry.fan_out));
     fan_in.add(entry.fan_in);
@@ -155,6 +158,7 @@ class PowerBetween {
             power(a.deviation, b.deviation),
             power(a.mean, b.mean),
             power(a.rate, b.rate),
+            power(a.planned_rate, b.planned_rate),
             power(a.fan_in, b.fan_in).low,
             power(a.fan_out, b.fan_out).low,
             longer / shorter,
