@@ -270,6 +270,29 @@ class Described(unittest.TestCase):
         counts = {r["name"]: r["count"] for r in record["records"] if r["signal"] == "value"}
         self.assertEqual((counts["embed.weight"], counts["logits"]), (30 * 32, 30 * 50))
 
+    def test_tensors_of_modules_without_an_output_of_their_own_are_not_missing(self):
+        class Positions(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.embed = nn.Embedding(50, width)
+                self.position = nn.Parameter(torch.zeros(15, width))
+                self.mixers = nn.ParameterList([nn.Parameter(torch.eye(width))])
+                self.head = nn.Linear(width, 50, bias=False)
+
+            def forward(self, tokens):
+                return self.head((self.embed(tokens) + self.position) @ self.mixers[0])
+
+        model = Positions(32)
+        kinds = {"position": "embedding:io", "mixers.0": "linear:io"}
+        plan = self.plan(model, Positions(16), "--rule", "maximal-update", kinds=kinds)
+        optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
+        recorder = scalewise.Recorder(model, plan, optimizer)
+        tokens = torch.arange(30).reshape(2, 15)
+        model(tokens).square().mean().backward()
+        optimizer.step()
+        model(tokens)
+        self.assertEqual(recorder.unchecked, [])
+
     def test_the_meta_device_and_wrappers_make_no_difference(self):
         self.assertEqual(scalewise.describe(Convolutions(16).to("meta")), scalewise.describe(Convolutions(16)))
         plain = scalewise.describe(StateSpace(16, 2))
