@@ -136,6 +136,10 @@ inline bool is_telling_key(std::string_view key) {
   return any_of(words, [&](auto word) { return key.find(word) != std::string_view::npos; });
 }
 
+/// Factors in place of another one, so that 1 changes something.
+inline constexpr std::string_view replacing_factors[] = {"attention_multiplier", "mscale_all_dim",
+                                                         "query_pre_attn_scalar", "softmax_scale"};
+
 /// A value that switches nothing on: null, false, 0, nothing in it, and of factors 1.
 inline bool is_neutral(std::string_view key, const nlohmann::ordered_json& value) {
   if (value.is_null()) return true;
@@ -145,9 +149,10 @@ inline bool is_neutral(std::string_view key, const nlohmann::ordered_json& value
     return !value.get<bool>() &&
            !any_of(denials, [&](auto word) { return key.find(word) != std::string_view::npos; });
   }
-  const bool factor = key.find("multipl") != std::string_view::npos ||
-                      key.find("scal") != std::string_view::npos ||
-                      key.find("factor") != std::string_view::npos;
+  static constexpr std::string_view factors[] = {"multipl", "scal", "factor"};
+  const bool factor =
+      any_of(factors, [&](auto word) { return key.find(word) != std::string_view::npos; }) &&
+      !any_of(replacing_factors, [&](auto other) { return key.ends_with(other); });
   if (value.is_number()) return value.get<double>() == (factor ? 1 : 0);
   if (value.is_string()) return value.get<std::string>().empty();
   return value.empty();

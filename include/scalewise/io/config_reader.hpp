@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,8 @@
 
 namespace scalewise::detail {
 
-/// Reads the keys of one `config.json`, and knows which it has not read. A key that is null counts as absent.
+/// Reads the keys of one `config.json`, and knows which it has not read. A key that is null counts as absent;
+/// "object.key" is a key of an object in it.
 class ConfigReader {
  public:
   using Json = nlohmann::ordered_json;
@@ -36,16 +39,15 @@ class ConfigReader {
 
   InvalidInput error(const char* key, const std::string& expectation,
                      const std::string& hint = {}) const {
-    const auto found = config_.find(key);
-    return InvalidInput(name_ + ": " + key,
-                        found == config_.end() ? "(missing)" : value_text(*found), expectation,
-                        hint);
+    const Json* found = value_at(key);
+    return InvalidInput(name_ + ": " + key, found == nullptr ? "(missing)" : value_text(*found),
+                        expectation, hint);
   }
 
   const Json* find(const char* key) const {
     read_.insert(key);
-    const auto found = config_.find(key);
-    return found == config_.end() || found->is_null() ? nullptr : &*found;
+    const Json* found = value_at(key);
+    return found == nullptr || found->is_null() ? nullptr : found;
   }
 
   /// A required size, or one whose default is given; a default of 0 leaves it open.
@@ -159,24 +161,7 @@ class ConfigReader {
 
   /// Refuses keys that no reader looked at and whose names say that they change the model; others become notes.
   void require_no_other_keys(const std::string& type, std::vector<std::string>& notes) const {
-    for (const auto& [key, value] : config_.items()) {
-      if (read_.contains(key)) continue;
-      switch (unread_key(key, value)) {
-        case UnreadKey::harmless:
-          break;
-        case UnreadKey::unknown:
-          notes.push_back(name_ + ": " + messages::printable(key) + ": not known of " + type +
-                          ", and taken to change nothing");
-          break;
-        case UnreadKey::telling:
-          throw InvalidInput(
-              name_ + ": " + messages::printable(key), value_text(value),
-              "no key that may change a model of type " + type +
-                  " and that this version does not know",
-              "if it changes nothing, take it out of a copy of the file; if it does, "
-              "give --preset and --set, with --extra for tensors");
-      }
-    }
+    require_no_other_keys(config_, "", type, notes);
   }
 
   std::string text(const char* key, const std::string& otherwise) const {
@@ -223,11 +208,57 @@ class ConfigReader {
 
   bool has(const char* key) const {
     read_.insert(key);
-    return config_.contains(key);
+    return value_at(key) != nullptr;
   }
 
  private:
+  const Json* value_at(const std::string& key) const {
+    const auto found = config_.find(key);
+    if (found != config_.end()) return &*found;
+    const std::size_t dot = key.find('.');
+    const auto object = config_.find(key.substr(0, dot));
+    if (dot == std::string::npos || object == config_.end() || !object->is_object()) return nullptr;
+    const auto inner = object->find(key.substr(dot + 1));
+    return inner == object->end() ? nullptr : &*inner;
+  }
+
+  /// Those of an object whose keys begin with `prefix`.
+  void require_no_other_keys(const Json& object, const std::string& prefix, const std::string& type,
+                             std::vector<std::string>& notes) const {
+    for (const auto& [key, value] : object.items()) {
+      const std::string path = prefix + key;
+      if (read_.contains(path)) continue;
+      const auto below = read_.lower_bound(path + ".");
+      if (value.is_object() && below != read_.end() && below->starts_with(path + ".") &&
+          !is_harmless_key(key)) {
+        require_no_other_keys(value, path + ".", type, notes);
+        continue;
+      }
+      switch (unread_key(key, value)) {
+        case UnreadKey::harmless:
+          break;
+        case UnreadKey::unknown:
+          notes.push_back(name_ + ": " + messages::printable(path) + ": not known of " + type +
+                          ", and taken to change nothing");
+          break;
+        case UnreadKey::telling:
+          throw InvalidInput(
+              name_ + ": " + messages::printable(path), value_text(value),
+              "no key that may change a model of type " + type +
+                  " and that this version does not know",
+              "if it changes nothing, take it out of a copy of the file; if it does, "
+              "give --preset and --set, with --extra for tensors");
+      }
+    }
+  }
+
+  /// A ratio may be written as 4.0.
   long size_of(const Json& value, const char* key, const char* expectation) const {
+    if (value.is_number_float() && std::string_view(key).ends_with("ratio")) {
+      const auto ratio = value.get<double>();
+      if (ratio >= 1 && ratio <= architecture::largest_size && ratio == std::floor(ratio))
+        return static_cast<long>(ratio);
+    }
     if (!value.is_number_integer()) throw error(key, expectation);
     const auto number = value.get<std::int64_t>();  // negative when it does not fit
     if (number < 1 || number > architecture::largest_size) throw error(key, expectation);

@@ -155,6 +155,7 @@ norm post_mlp_layernorm n
     {"apertus",
      {TablePart::rotary, R"(
 let mlp_bias = 0
+word xielu = hidden_act xielu missing
 only qk_norm true
 only post_norm false
 )",
@@ -164,8 +165,8 @@ norm feedforward_layernorm n
 )",
       TablePart::attention, TablePart::head_norms, R"(
 linear mlp.up_proj n F
-other:o mlp.act_fn.alpha_p 1
-other:o mlp.act_fn.alpha_n 1
+other:o mlp.act_fn.alpha_p 1 if xielu
+other:o mlp.act_fn.alpha_n 1 if xielu
 linear mlp.down_proj F n
 )",
       TablePart::end}},
@@ -232,8 +233,7 @@ linear mlp.c_proj F n +qkv_bias
 skip kv_channels
 says the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does
 )",
-      TablePart::stem, TablePart::layer_norms_before,
-      TablePart::attention, R"(
+      TablePart::stem, TablePart::layer_norms_before, TablePart::attention, R"(
 linear mlp.up_proj n F +mlp_bias
 linear mlp.down_proj F n +mlp_bias
 )",

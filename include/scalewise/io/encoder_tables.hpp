@@ -61,7 +61,7 @@ let V = vocab_size
 let tie = tie_word_embeddings or 1
 skip activation sinusoidal_pos_embds tie_weights_
 embedding distilbert.embeddings.word_embeddings V n
-embedding distilbert.embeddings.position_embeddings max_position_embeddings n
+embedding distilbert.embeddings.position_embeddings max_position_embeddings n if not sinusoidal_pos_embds
 norm distilbert.embeddings.LayerNorm n +
 layers distilbert.transformer.layer
 linear attention.q_lin n n +

@@ -119,11 +119,18 @@ bias:eo mlp.experts.down_proj_bias E n
 )",
       TablePart::end}},
     {"deepseek_v2",
-     {TablePart::rotary, latent_sizes, TablePart::stem, TablePart::norms_before, latent_attention,
-      TablePart::gated_mlp, TablePart::experts, shared_experts}},
+     {TablePart::rotary, latent_sizes, R"(
+note rope_scaling.mscale_all_dim the authors' code multiplies scores by (0.1*it*ln(factor)+1)^2, that of transformers does not
+)",
+      TablePart::stem, TablePart::norms_before, latent_attention, TablePart::gated_mlp,
+      TablePart::experts, shared_experts}},
     {"deepseek_v3",
-     {TablePart::rotary, latent_sizes, TablePart::stem, TablePart::norms_before, latent_attention,
-      TablePart::gated_mlp, TablePart::experts, shared_experts}},
+     {TablePart::rotary, latent_sizes, R"(
+note rope_scaling.mscale_all_dim the code multiplies scores by (0.1*it*ln(factor)+1)^2
+note rope_parameters.mscale_all_dim the code multiplies scores by (0.1*it*ln(factor)+1)^2
+)",
+      TablePart::stem, TablePart::norms_before, latent_attention, TablePart::gated_mlp,
+      TablePart::experts, shared_experts}},
     {"phimoe",
      {TablePart::rotary, R"(
 keys K = num_key_value_heads or null H

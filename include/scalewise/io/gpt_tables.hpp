@@ -8,7 +8,7 @@
 namespace scalewise::detail {
 
 /// Decoders before LLaMA.
-/// Source:   transformers, models/<type>/modeling_<type>.py (gptj: 00b676f; falcon: 00dcc6d; bloom: 0078a6c; mpt: 0206c7b),
+/// Source:   transformers, models/<type>/modeling_<type>.py (gptj: 00b676f; falcon: 00dcc6d; bloom: 0078a6c; mpt: 4352620),
 ///           and release 5 (c0ce2e4) for the name of GPT-NeoX's head.
 inline constexpr ModelTable gpt_tables[] = {
     {"gptj", {R"(
@@ -110,8 +110,14 @@ let tie = tie_word_embeddings or 1
 only expansion_ratio 4
 only no_bias true
 only embedding_fraction 1
+only attn_config.attn_type "multihead_attention"
+only attn_config.qk_ln false
+only attn_config.alibi true
 note logit_scale the code multiplies logits by it
-skip attn_config max_seq_len init_config init_device learned_pos_emb verbose norm_type
+note attn_config.softmax_scale the code multiplies scores by it, in place of one over the square root of the size of a head
+note attn_config.clip_qkv the code clips queries, keys and values at it
+skip attn_config.attn_impl attn_config.alibi_bias_max attn_config.attn_uses_sequence_id attn_config.prefix_lm
+skip max_seq_len init_config init_device learned_pos_emb verbose norm_type
 embedding transformer.wte V n
 layers transformer.blocks
 norm norm_1 n

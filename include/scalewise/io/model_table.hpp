@@ -16,7 +16,7 @@ namespace scalewise::detail {
 ///     let E = num_local_experts       the number of experts, which a base may have fewer of
 ///     deep M = encoder_layers         a number of layers in proportion to the depth
 ///     layer sparse = CONDITION        a flag of each layer
-///     word gated = KEY WORDS          whether the key has one of the words
+///     word gated = KEY WORDS          whether the key has one of the words, or is "missing"
 ///     skip rope_theta                 keys that change no tensor and no product
 ///     only qk_norm false              a key with one value that the table describes; needs: and that must be given
 ///     note logit_scale TEXT           a key that the code multiplies by; says TEXT: what it does without a key
@@ -27,6 +27,7 @@ namespace scalewise::detail {
 ///     norm NAME size +                NAME.weight, and NAME.bias
 ///     linear:eoi NAME sizes           any kind with its axes, and the name whole
 ///
+/// A key of an object in the configuration is OBJECT.KEY.
 /// After the sizes: `tied NAME` where `tie` is 1, `as ROLE` or `as ROLE:CONDITION`, `if CONDITION`.
 struct ModelTable {
   std::string_view type;

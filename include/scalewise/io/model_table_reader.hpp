@@ -123,7 +123,7 @@ class ModelTableReader {
     if (first == "width") width_ = words[1];
     if (first == "depth") depth_ = words[1];
     if (first == "word") {
-      const std::string text = config_.text(words[3].c_str(), "");
+      const std::string text = config_.text(words[3].c_str(), "missing");
       const bool has = std::find(words.begin() + 4, words.end(), text) != words.end();
       symbols_[words[1]] = {has ? "1" : "0", "let"};
     } else if (words.size() > 3 && words[2] == "=") {
@@ -191,9 +191,10 @@ class ModelTableReader {
     return config_.size(key.c_str());
   }
 
-  /// The first alternative that the configuration has; the last needs no key.
+  /// The first alternative that the configuration has; the last needs no key. Where a key is needed and all are null
+  /// or missing, an error names the first that is null, or else the last.
   long first_given(const std::string& name, const std::string& text) {
-    std::string key;
+    std::string key, null;
     for (std::size_t begin = 0;;) {
       const std::size_t end = (std::min)(text.find(" or ", begin), text.size());
       const std::string part = text.substr(begin, end - begin);
@@ -207,9 +208,12 @@ class ModelTableReader {
         if (last) return key_value(key, false);  // which is missing
       } else if (!is_key) {
         return expression(part, false);
-      } else if (last || config_.find(part.c_str()) != nullptr) {
+      } else if (config_.find(part.c_str()) != nullptr) {
         return key_value(part, false);
+      } else if (last) {
+        return key_value(null.empty() ? part : null, false);
       }
+      if (null.empty() && config_.has(part.c_str())) null = part;
       key = part;
       begin = end + 4;
     }

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The scalewise authors
+// SPDX-License-Identifier: MIT
+//
+// Keys of configurations that change which tensors are trained, or what the code does with them.
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scalewise/io/describe_config.hpp"
+#include "support/catch.hpp"
+#include "support/error_message.hpp"
+
+namespace config_effects {
+
+using namespace scalewise;
+using Catch::Matchers::ContainsSubstring;
+using json = nlohmann::ordered_json;
+
+/// A configuration of tests/data, by its name.
+json config_named(const std::string& name) {
+  json found;
+  for (const char* file : {"family_configs.jsonl", "seen_configs.jsonl"}) {
+    std::ifstream lines(std::string(SCALEWISE_TEST_DIR) + "/data/" + file);
+    for (std::string line; std::getline(lines, line);) {
+      const json model = json::parse(line);
+      if (model["name"] == name && model.contains("config")) found = model["config"];
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> notes_of(const json& config) { return io::describe_config(config).notes; }
+
+std::string refusal_of(const json& config) {
+  return test::error_message([&] { static_cast<void>(io::describe_config(config)); });
+}
+
+std::set<std::string> names_of(const json& config) {
+  std::set<std::string> names;
+  for (const DescribedTensor& tensor : io::describe_config(config).model.tensors)
+    names.insert(tensor.name);
+  return names;
+}
+
+/// Source:   modeling_distilbert.py (00b326f), Embeddings: sinusoidal positions have requires_grad = False.
+TEST_CASE("Positions that DistilBERT does not train are not listed") {
+  json config = config_named("distilbert");
+  const std::string positions = "distilbert.embeddings.position_embeddings.weight";
+  CHECK(names_of(config).contains(positions));
+  config["sinusoidal_pos_embds"] = true;
+  CHECK_FALSE(names_of(config).contains(positions));
+}
+
+/// Source:   modular_apertus.py (008e574), ApertusMLP: act_fn is ACT2CLS["xielu"] where hidden_act says so.
+TEST_CASE("Apertus has numbers in its activation where that is xIELU") {
+  json config = config_named("apertus-8b");
+  const std::string number = "model.layers.0.mlp.act_fn.alpha_p";
+  CHECK(names_of(config).contains(number));
+  config.erase("hidden_act");
+  CHECK(names_of(config).contains(number));
+  config["hidden_act"] = "silu";
+  CHECK_FALSE(names_of(config).contains(number));
+}
+
+/// Source:   modeling_mpt.py (4352620), MptAttention; multi-query attention, norms of queries and keys, and trained positions
+///           are those of the code that these files were written by (llm-foundry), which transformers lacks.
+TEST_CASE("Keys within a key of MPT's are used, noted or refused") {
+  json config = config_named("mpt-7b");
+  config["attn_config"] = json::parse(R"({"alibi": true, "alibi_bias_max": 8, "attn_impl": "torch",
+      "attn_pdrop": 0, "attn_type": "multihead_attention", "attn_uses_sequence_id": false,
+      "clip_qkv": null, "prefix_lm": false, "qk_ln": false, "softmax_scale": null})");
+  CHECK(notes_of(config).empty());
+  json changed = config;
+  changed["attn_config"]["clip_qkv"] = 6;
+  CHECK(notes_of(changed) ==
+        std::vector<std::string>{
+            "attn_config.clip_qkv = 6: the code clips queries, keys and values at it"});
+  changed = config;
+  changed["attn_config"]["softmax_scale"] = 1;  // in place of 1/√C
+  CHECK_THAT(notes_of(changed).back(),
+             ContainsSubstring("attn_config.softmax_scale = 1: the code multiplies scores by it"));
+  for (const auto& [key, value] : std::map<std::string, json>{{"attn_type", "multiquery_attention"},
+                                                              {"qk_ln", true},
+                                                              {"alibi", false},
+                                                              {"kv_n_heads", 8}}) {
+    changed = config;
+    changed["attn_config"][key] = value;
+    CHECK_THAT(refusal_of(changed), ContainsSubstring("config.json: attn_config." + key + " = "));
+  }
+  changed = config;
+  changed["attn_config"]["of_mine"] = 3;
+  CHECK(notes_of(changed).back() ==
+        "config.json: attn_config.of_mine: not known of mpt, and taken to change nothing");
+}
+
+TEST_CASE("An error names the key that the configuration has") {
+  json config = config_named("deepseek-v2-lite");
+  config["n_routed_experts"] = nullptr;
+  CHECK_THAT(refusal_of(config),
+             ContainsSubstring("config.json: n_routed_experts = null: expected"));
+  config.erase("n_routed_experts");
+  CHECK_THAT(refusal_of(config), ContainsSubstring("num_local_experts (missing): expected"));
+}
+
+TEST_CASE("A ratio may be written with a decimal point") {
+  json config = config_named("dinov2-base");
+  const ModelDescription model = io::describe_config(config).model;
+  config["mlp_ratio"] = 4.0;
+  CHECK(io::describe_config(config).model == model);
+  config["mlp_ratio"] = 2.5;
+  CHECK_THAT(refusal_of(config), ContainsSubstring("mlp_ratio = 2.5: expected a whole number"));
+  config["mlp_ratio"] = 4;
+  config["num_hidden_layers"] = 12.0;
+  CHECK_THAT(refusal_of(config), ContainsSubstring("num_hidden_layers = 12.0: expected a whole"));
+}
+
+TEST_CASE("A factor of 1 in place of another is said") {
+  json config = config_named("granite-3.1-1b-a400m");
+  config["attention_multiplier"] = config["logits_scaling"] = 1;
+  config["residual_multiplier"] = 1;
+  CHECK_THAT(notes_of(config).back(), ContainsSubstring("attention_multiplier = 1"));
+}
+
+/// Source:   modular_deepseek_v3.py (000c33f), DeepseekV3Attention; DeepseekV2Attention there has no such factor, but that of
+///           modeling_deepseek.py on the Hub has.
+TEST_CASE("DeepSeek's factor of the scores for longer texts is noted") {
+  const json yarn{{"type", "yarn"}, {"factor", 40}, {"mscale", 1.0}, {"mscale_all_dim", 1.0}};
+  json config = config_named("deepseek-v2-lite");
+  CHECK(notes_of(config).empty());
+  config["rope_scaling"] = yarn;
+  CHECK_THAT(notes_of(config).front(),
+             ContainsSubstring("mscale_all_dim = 1.0: the authors' code"));
+  config["rope_scaling"]["mscale_all_dim"] = 0;
+  CHECK(notes_of(config).empty());
+  config = config_named("deepseek-v3");
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    json scaled = config;
+    scaled[key] = yarn;
+    CHECK_THAT(notes_of(scaled).back(),
+               ContainsSubstring(".mscale_all_dim = 1.0: the code multiplies scores by"));
+  }
+}
+
+}  // namespace config_effects
