@@ -3,6 +3,7 @@
 //
 // Keys of configurations that change which tensors are trained, or what the code does with them.
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -94,6 +95,56 @@ TEST_CASE("Keys within a key of MPT's are used, noted or refused") {
   changed["attn_config"]["of_mine"] = 3;
   CHECK(notes_of(changed).back() ==
         "config.json: attn_config.of_mine: not known of mpt, and taken to change nothing");
+}
+
+TEST_CASE("A class that a table does not describe is named") {
+  json config = config_named("roberta-base");
+  config["architectures"] = {"RobertaForMaskedLM"};
+  CHECK(notes_of(config).empty());
+  config["architectures"] = {"RobertaForSequenceClassification"};
+  CHECK(notes_of(config) ==
+        std::vector<std::string>{
+            "config.json: architectures = RobertaForSequenceClassification: the tensors are those "
+            "of RobertaForMaskedLM, which may differ, as in the head"});
+  config["architectures"] = json::array();
+  CHECK(notes_of(config).empty());
+
+  config = config_named("electra-small");
+  config["architectures"] = {"ElectraForMaskedLM"};
+  CHECK_THAT(notes_of(config).back(), ContainsSubstring("those of ElectraForPreTraining"));
+  config = config_named("mpt-7b");
+  config["architectures"] = {"MPTForCausalLM"};
+  CHECK(notes_of(config).empty());
+
+  config = config_named("dinov2-base");
+  config.erase("architectures");
+  CHECK(notes_of(config) == std::vector<std::string>{"the tensors are those of Dinov2Model: the "
+                                                     "head of your task is not in the list"});
+  config["architectures"] = {"Dinov2Model"};
+  CHECK(notes_of(config).empty());
+  config["architectures"] = {"Dinov2ForImageClassification"};
+  CHECK_THAT(notes_of(config).back(), ContainsSubstring("those of Dinov2Model, which"));
+}
+
+TEST_CASE("A shape names the class that it describes, too") {
+  json config =
+      io::read_config_file(std::string(SCALEWISE_TEST_DIR) + "/data/configs/t5-base.json");
+  CHECK(io::model_config(config).notes.empty());
+  config["architectures"] = {"T5EncoderModel"};
+  CHECK(io::model_config(config).notes ==
+        std::vector<std::string>{
+            "config.json: architectures = T5EncoderModel: the tensors are those of "
+            "T5ForConditionalGeneration, which may differ, as in the head"});
+}
+
+TEST_CASE("Each type that is read has the class that it describes") {
+  std::set<std::string_view> types;
+  for (const detail::ModelClass& model : detail::model_classes) types.insert(model.type);
+  CHECK(types.size() == std::size(detail::model_classes));
+  std::set<std::string_view> read;
+  for (const std::string_view type : io::described_types()) read.insert(type);
+  for (const detail::ConfigModel& model : detail::config_models) read.insert(model.type);
+  CHECK(types == read);
 }
 
 TEST_CASE("An error names the key that the configuration has") {

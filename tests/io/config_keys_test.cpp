@@ -42,7 +42,7 @@ const json common_keys = json::parse(R"({
   "return_dict": false, "output_hidden_states": true, "output_attentions": true, "torchscript": true,
   "torch_dtype": "bfloat16", "dtype": "float16", "pruned_heads": {}, "is_decoder": true,
   "cross_attention_hidden_size": null, "tie_encoder_decoder": false, "chunk_size_feed_forward": 4,
-  "architectures": ["X"], "finetuning_task": "x", "id2label": {"0": "a", "1": "b"}, "label2id": {"a": 0},
+  "finetuning_task": "x", "id2label": {"0": "a", "1": "b"}, "label2id": {"a": 0},
   "tokenizer_class": "X", "prefix": "x", "bos_token_id": 5, "pad_token_id": 6, "eos_token_id": [7, 8],
   "sep_token_id": 9, "decoder_start_token_id": 2, "problem_type": "x", "_name_or_path": "x",
   "transformers_version": "5.17.0", "use_cache": false, "gradient_checkpointing": true,

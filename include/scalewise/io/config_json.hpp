@@ -16,6 +16,7 @@
 #include "scalewise/io/config_encoders.hpp"
 #include "scalewise/io/config_gpt.hpp"
 #include "scalewise/io/config_llama.hpp"
+#include "scalewise/io/model_classes.hpp"
 #include "scalewise/messages/words.hpp"
 #include "scalewise/plan/code_factors.hpp"
 
@@ -191,6 +192,7 @@ inline ModelConfig model_config(const nlohmann::ordered_json& config,
       read.initializer_key = key;
     }
     if (!model.note.empty()) read.notes.emplace_back(model.note);
+    detail::note_other_class(reader, read.notes);
     reader.require_no_other_keys(type, read.notes);
     return read;
   }

@@ -15,6 +15,7 @@
 #include "scalewise/io/encoder_tables.hpp"
 #include "scalewise/io/expert_tables.hpp"
 #include "scalewise/io/gpt_tables.hpp"
+#include "scalewise/io/model_classes.hpp"
 #include "scalewise/io/model_table_reader.hpp"
 #include "scalewise/io/two_stack_tables.hpp"
 
@@ -78,6 +79,7 @@ inline io::ConfigDescription describe_wrapped(const ConfigWrapper& wrapper,
     rename(tensor.tied_to);
   }
   for (architecture::RoleOverride& role : read.roles) rename(role.pattern);
+  note_other_class(reader, read.notes);
   reader.require_no_other_keys(std::string(wrapper.type), read.notes);
   read.notes.emplace_back(wrapper.left_out);
   return read;
@@ -98,6 +100,7 @@ inline ConfigDescription describe_config(const nlohmann::ordered_json& config,
   const std::string type = reader.model_type();
   if (const detail::ModelTable* table = detail::table_of(type)) {
     ConfigDescription read = detail::ModelTableReader(*table, reader, base).describe();
+    detail::note_other_class(reader, read.notes);
     reader.require_no_other_keys(type, read.notes);
     return read;
   }

@@ -7,7 +7,7 @@
 
 namespace scalewise::detail {
 
-/// Encoders, with the head that they are trained with. DINOv2, DeBERTa: without.
+/// Encoders, with the head that they are trained with; model_classes.hpp says which class.
 /// Source:   transformers, models/<type>/modeling_<type>.py or modular_<type>.py (deit: 2140158; dinov2: 0872924; modernbert: 001f85b;
 ///           deberta_v2: 0038a3c; distilbert: 00b326f).
 inline constexpr ModelTable encoder_tables[] = {
@@ -118,7 +118,6 @@ only norm_rel_ebd "layer_norm"
 needs relative_attention true
 needs share_att_key true
 skip pos_att_type conv_act legacy position_buckets max_relative_positions
-says the head of your task is not in the list
 embedding deberta.embeddings.word_embeddings V e
 embedding deberta.embeddings.position_embeddings P e if positions
 embedding deberta.embeddings.token_type_embeddings types e if types>0
@@ -142,7 +141,6 @@ grows F = mlp_ratio*n
 let mask = use_mask_token or 1
 only use_swiglu_ffn false
 skip layerscale_value out_features out_indices stage_names reshape_hidden_states apply_layernorm
-says the head of your task is not in the list
 embedding:iio embeddings.cls_token 1 1 n
 embedding:io embeddings.mask_token 1 n if mask
 embedding:iio embeddings.position_embeddings 1 patches+1 n
