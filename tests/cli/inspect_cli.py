@@ -233,6 +233,7 @@ class Inspect(unittest.TestCase):
         table = self.inspect(model)
         self.assertIn("shape    not known", table)
         self.assertRegex(table, "\nnote     no shape: .*config.json: model_type = \"gptj\": expected one of")
+        self.assertIn("plan --config reads it by a table of its tensors", table)
         self.assertIn("h.*.mlp.c_fc.weight", table)
         elsewhere = self.write("elsewhere/config.json", {"model_type": "gptj"})
         self.assertIn("h.*.mlp.c_fc.weight", self.inspect(model, "--config", elsewhere, code=1))

@@ -147,6 +147,31 @@ TEST_CASE("Each type that is read has the class that it describes") {
   CHECK(types == read);
 }
 
+TEST_CASE("A message says where a type is read, and gives no hint that leads nowhere") {
+  const auto no_shape = [](const json& config) {
+    return test::error_message([&] { static_cast<void>(io::model_config(config)); });
+  };
+  const std::string table =
+      "plan --config reads it by a table of its tensors, and inspect --describe lists them)";
+  CHECK_THAT(no_shape({{"model_type", "mixtral"}}),
+             ContainsSubstring("(hint: a mixture of experts; " + table));
+  CHECK_THAT(no_shape({{"model_type", "mt5"}}),
+             ContainsSubstring("(hint: there is no shape for mt5: " + table));
+  CHECK_THAT(no_shape({{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}}),
+             ContainsSubstring("its layers have four norms: a shape has two; " + table));
+  CHECK_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", {{"model_type", "mistral"}}}}),
+             ContainsSubstring("under text_config: give that object as a file"));
+  for (const auto& [type, text] :
+       std::map<std::string, std::string>{{"llama4", "llama4_text"},
+                                          {"siglip", "siglip_text_model"},
+                                          {"clip", "clip_text_model"}}) {
+    const std::string message =
+        refusal_of({{"model_type", type}, {"text_config", {{"model_type", text}}}});
+    CHECK_THAT(message, !ContainsSubstring("text_config"));
+    CHECK_THAT(message, ContainsSubstring("describe the model (docs/any_model.md)"));
+  }
+}
+
 TEST_CASE("An error names the key that the configuration has") {
   json config = config_named("deepseek-v2-lite");
   config["n_routed_experts"] = nullptr;

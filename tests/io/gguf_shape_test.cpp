@@ -215,7 +215,8 @@ TEST_CASE("What a shape cannot describe in GGUF is said", "[gguf]") {
   CHECK(no_shape({.context = 0}) == "no shape: llama.context_length is missing");
   CHECK(no_shape({.vocab = 0, .output = false}) == "no shape: token_embd.weight is missing");
   CHECK(no_shape({.more = [](auto& gguf) { gguf.u32("llama.expert_count", 8); }}) ==
-        "no shape: llama.expert_count = 8, and a shape knows no experts");
+        "no shape: llama.expert_count = 8: for a mixture of experts give its config.json to plan "
+        "--config");
   CHECK(read_shape({.more = [](auto& gguf) {
           gguf.u32("llama.expert_count", 0);
         }}).shape.has_value());

@@ -55,9 +55,15 @@ inline bool has_shape(std::string_view type) {
   return any_of(config_models, [&](const ConfigModel& model) { return model.type == type; });
 }
 
-inline constexpr std::string_view has_experts = "a mixture of experts that no table lists";
+/// Whether a model type is read by a table of its tensors alone.
+inline bool has_table_alone(std::string_view type) {
+  return class_of(type) != nullptr && !has_shape(type);
+}
+
+inline constexpr std::string_view has_experts = "a mixture of experts";
 inline constexpr std::string_view has_four_norms = "its layers have four norms: a shape has two";
 inline constexpr std::string_view has_one_norm = "its layers have one norm for both branches";
+inline constexpr std::string_view is_two_models = "two models, of texts and of images";
 inline constexpr std::string_view is_no_transformer =
     "not of attention and MLPs alone: a shape is of a transformer";
 
@@ -66,7 +72,7 @@ inline constexpr std::pair<std::string_view, std::string_view> other_models[] = 
     {"albert", "its layers share one set of tensors"},
     {"beit", "its positions are biases of each layer, and it has gains on its branches"},
     {"bloom", "its positions are in the scores, and a norm follows the embedding"},
-    {"clip", "two models, of texts and of images"},
+    {"clip", is_two_models},
     {"cohere",
      "its layers have one norm for both branches, and logits are multiplied by logit_scale"},
     {"cohere2",
@@ -97,18 +103,24 @@ inline constexpr std::pair<std::string_view, std::string_view> other_models[] = 
     {"qwen2_moe", has_experts},
     {"qwen3_moe", has_experts},
     {"rwkv", is_no_transformer},
-    {"rwkv5", is_no_transformer}};
+    {"rwkv5", is_no_transformer},
+    {"siglip", is_two_models}};
+
+/// The way to plan a model whose tensors are in a table.
+inline constexpr std::string_view way_by_table =
+    "plan --config reads it by a table of its tensors, and inspect --describe lists them";
 
 /// The way to plan a model whose configuration has no reader.
 inline constexpr std::string_view way_on =
     "describe the model (docs/any_model.md), or give the nearest one by --preset and --set, its "
     "names by --names FILE";
 
-/// Where a configuration has its language model in an object, the way to it.
+/// Where a configuration has its language model in an object that is read, the way to it.
 inline std::string nested_hint(const nlohmann::ordered_json& config) {
   for (const char* key : {"text_config", "language_config", "llm_config", "thinker_config"}) {
     const auto found = config.find(key);
-    if (found != config.end() && found->is_object()) {
+    if (found == config.end() || !found->is_object()) continue;
+    if (class_of(ConfigReader(*found, key).model_type()) != nullptr) {
       return "its language model is under " + std::string(key) + ": give that object as a file";
     }
   }
@@ -145,14 +157,19 @@ inline std::string params_hint(const nlohmann::ordered_json& config) {
 
 /// Why no reader fits, and what to do instead.
 inline std::string no_reader(const nlohmann::ordered_json& config, const std::string& type) {
-  for (const std::string& hint : {nested_hint(config), params_hint(config)}) {
-    if (!hint.empty()) return hint;
+  const bool table = has_table_alone(type);
+  if (!table) {
+    for (const std::string& hint : {nested_hint(config), params_hint(config)}) {
+      if (!hint.empty()) return hint;
+    }
   }
   if (type.empty()) return "which model is it? " + std::string(way_on);
+  const std::string way(table ? way_by_table : way_on);
   for (const auto& [other, reason] : other_models) {
-    if (type == other) return std::string(reason) + "; " + std::string(way_on);
+    if (type == other) return std::string(reason) + "; " + way;
   }
-  return "there is no reader for " + messages::printable(type) + ": " + std::string(way_on);
+  return "there is no " + std::string(table ? "shape" : "reader") + " for " +
+         messages::printable(type) + ": " + way;
 }
 
 }  // namespace detail

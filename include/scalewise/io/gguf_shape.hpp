@@ -57,7 +57,8 @@ class GgufShape {
   bool read_sizes() {
     const GgufValue* experts = find(prefix_ + "expert_count");
     if (experts != nullptr && (experts->form != GgufValue::Form::natural || experts->natural > 0)) {
-      no_shape(prefix_ + "expert_count = " + to_text(*experts) + ", and a shape knows no experts");
+      no_shape(prefix_ + "expert_count = " + to_text(*experts) +
+               ": for a mixture of experts give its config.json to plan --config");
       return false;
     }
     // GPT-2's files need not have feed_forward_length: four times the width.
