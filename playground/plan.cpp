@@ -144,7 +144,7 @@ tools::PlanArguments arguments_of(const Request& request) {
 /// The plans of a request.
 struct Answer {
   std::vector<Plan> plans;
-  std::optional<DescribedModel> described;  // of a model that has no shape
+  std::optional<tools::CodedModel> described;  // of a model that has no shape
 };
 
 Answer plans_of(const Request& request, const tools::PlanArguments& a, const tools::Say& say) {
@@ -152,7 +152,7 @@ Answer plans_of(const Request& request, const tools::PlanArguments& a, const too
   const auto base = request.config("base-preset", "base-config", "base config.json");
   if (config && tools::has_no_shape(*config)) {
     const auto sizes = tools::described_config(a, *config, base, say);
-    const DescribedModel model = tools::described_model(a, sizes, say);
+    const tools::CodedModel model = tools::described_model(a, sizes, say);
     return {tools::make_plans(a, model, say), model};
   }
   const auto model = [&](const char* key, const std::optional<tools::NamedConfig>& of) {

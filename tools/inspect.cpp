@@ -348,7 +348,9 @@ scalewise::io::ConfigDescription description_of(const Arguments& a) {
 std::string describe(const Arguments& a) {
   const scalewise::io::ConfigDescription read = description_of(a);
   std::int64_t numbers = 0;
+  bool tied = false;
   for (const scalewise::DescribedTensor& tensor : read.model.tensors) {
+    tied = tied || !tensor.tied_to.empty();
     if (!tensor.tied_to.empty()) continue;
     numbers += product({tensor.sizes.begin(), tensor.sizes.end()});
   }
@@ -358,6 +360,8 @@ std::string describe(const Arguments& a) {
     text += fmt::format("note: plan it with --role '{}={}'\n", pattern,
                         word(scalewise::architecture::given_role_words, role));
   }
+  for (const std::string& line : scalewise::plan::code_lines(read.code, tied))
+    text += "note: " + line + "\n";
   for (const std::string& note : read.notes) text += "note: " + note + "\n";
   return text;
 }

@@ -240,6 +240,11 @@ class Inspect(unittest.TestCase):
         self.assertIn("no such file", self.inspect(model, "--config", "none.json", code=2))
         self.assertIn("model_type", self.inspect(model, "--config", elsewhere, "--rule", "gpt2", code=2))
 
+    def test_a_description_comes_with_the_factors_of_the_code(self):
+        config = self.write("t5.json", {"model_type": "t5", "d_model": 64, "num_layers": 1, "num_heads": 4, "d_ff": 128, "vocab_size": 50})
+        said = self.inspect(config, "--describe", self.folder / "target.json")
+        self.assertIn("note: the code multiplies scores by 1\nnote: the code multiplies logits by 1/√n\n", said)
+
     def test_layers_share_a_line_that_says_what_to_set(self):
         tensors = {name: [4 * WIDTH + 48, WIDTH][::1] if "c_fc.weight" in name else shape
                    for name, shape in gpt2_tensors().items()}

@@ -386,6 +386,27 @@ class Plan(unittest.TestCase):
                 shape.pop(field, None)
         self.assertEqual(example, written)
 
+    def test_a_table_of_tensors_has_the_factors_of_its_code(self):
+        """T5 by its shape, mT5 of the same sizes by its tensors."""
+        t5 = json.loads((CONFIGS / "t5-1.1-xxl.json").read_text(encoding="utf-8"))
+        words = ["--rule", "maximal-update", "--base-width", "2048", "--fold", "--format", "json"]
+        with tempfile.TemporaryDirectory() as folder:
+            models = []
+            for kind in ("t5", "mt5"):
+                pathlib.Path(folder, f"{kind}.json").write_text(json.dumps({**t5, "model_type": kind}), encoding="utf-8")
+                result = run(*words, "--config", f"{kind}.json", cwd=folder)
+                self.assertIn("note: the code multiplies scores by 1, as planned", result.stderr)
+                self.assertNotIn("--fold", result.stderr)
+                models.append(json.loads(result.stdout)["model"])
+            for model in models:
+                self.assertEqual(model["attention_scale"]["value"], 1)
+                self.assertEqual(model["code"]["attention_scale"]["value"], 1)
+            wide = {**t5, "model_type": "mt5", "d_kv": 2 * t5["d_kv"]}
+            pathlib.Path(folder, "wide.json").write_text(json.dumps(wide), encoding="utf-8")
+            result = run("--rule", "maximal-update", "--config", "wide.json", "--base-config", "mt5.json", "--fold", cwd=folder)
+            self.assertIn("the code multiplies scores by 1, so that 0.5 is left to multiply", result.stderr)
+            self.assertIn("leaves attention_scale: the list does not say which matrix makes queries", result.stderr)
+
     def test_a_horizon_on_one_side_only_is_an_error(self):
         both = ["--rule", "nu-gpt", "--preset", "gpt2", "--base-preset", "gpt2"]
         self.assertEqual(run(*both).returncode, 0)

@@ -161,7 +161,7 @@ GivenModel model_of_config(const std::string& program, const std::string& path) 
 AskedModel asked_model(const PlanArguments& a) {
   const std::optional<NamedConfig> config = config_of(a.preset, a.config);
   if (const auto sizes = described_sizes(a, config)) {
-    DescribedModel model = described_model(a, *sizes, on_terminal(a.program));
+    CodedModel model = described_model(a, *sizes, on_terminal(a.program));
     if (!a.check_model.empty()) {
       architecture::require_same_growth(sizes->target.model, sizes->base.model,
                                         read_description_file(a.check_model));
@@ -171,7 +171,7 @@ AskedModel asked_model(const PlanArguments& a) {
   return {{}, config ? given_config(*config, on_terminal(a.program)) : given_model(a)};
 }
 
-std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model) {
+std::vector<Plan> make_plans(const PlanArguments& arguments, const CodedModel& model) {
   return make_plans(arguments, model, on_terminal(arguments.program));
 }
 

@@ -47,7 +47,7 @@ GivenModel model_of_config(const std::string& program, const std::string& path);
 
 /// The model of the options, if any: one of the two.
 struct AskedModel {
-  std::optional<DescribedModel>
+  std::optional<CodedModel>
       described;  // by descriptions, or by a table of tensors where a type has no shape
   std::optional<GivenModel> given;
 };
@@ -56,7 +56,7 @@ struct AskedModel {
 AskedModel asked_model(const PlanArguments& arguments);
 
 /// make_plans() for it. What it says goes to standard error.
-std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model);
+std::vector<Plan> make_plans(const PlanArguments& arguments, const CodedModel& model);
 
 /// The model of --preset or --config; empty where neither is given.
 std::optional<GivenModel> given_model(const PlanArguments& arguments);

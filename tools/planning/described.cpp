@@ -129,8 +129,7 @@ DescribedSizes described_config(const PlanArguments& a, const NamedConfig& confi
   return sizes;
 }
 
-DescribedModel described_model(const PlanArguments& a, const DescribedSizes& sizes,
-                               const Say& say) {
+CodedModel described_model(const PlanArguments& a, const DescribedSizes& sizes, const Say& say) {
   std::vector<architecture::RoleOverride> roles = sizes.target.roles;
   for (const std::string& text : a.role) {
     const std::size_t equals = text.rfind('=');
@@ -141,21 +140,21 @@ DescribedModel described_model(const PlanArguments& a, const DescribedSizes& siz
                      value_of(architecture::given_role_words, "--role", text.substr(equals + 1))});
   }
   const auto [shape, base] = with_set(a.set, sizes.target.shape, sizes.base.shape);
-  DescribedModel model =
-      from_descriptions(sizes.target.model, sizes.base.model, roles, shape, base);
+  CodedModel model{from_descriptions(sizes.target.model, sizes.base.model, roles, shape, base),
+                   sizes.target.code, sizes.base.code};
   for (const std::string& note : model.notes) say("note: " + note);
   // A size that --set gives for one of the two alone was not used: then it is what the tensors have.
   static_cast<void>(with_set(a.set, model.shape, model.base));
   return model;
 }
 
-std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model,
+std::vector<Plan> make_plans(const PlanArguments& arguments, const CodedModel& model,
                              const Say& say) {
-  GivenModel target{model.shape};
+  GivenModel target{model.shape, model.code};
   target.tensors = model.tensors;
   PlanArguments rest = arguments;
   rest.base = {};  // is described
-  return make_plans(rest, std::move(target), GivenModel{model.base}, say);
+  return make_plans(rest, std::move(target), GivenModel{model.base, model.base_code}, say);
 }
 
 }  // namespace scalewise::tools

@@ -48,11 +48,11 @@ DescribedSizes described_config(const PlanArguments& arguments, const NamedConfi
 
 /// The model of two descriptions, with --role and --set.
 /// Throws:   InvalidInput.
-DescribedModel described_model(const PlanArguments& arguments, const DescribedSizes& sizes,
-                               const Say& say);
+CodedModel described_model(const PlanArguments& arguments, const DescribedSizes& sizes,
+                           const Say& say);
 
 /// make_plans() for it.
-std::vector<Plan> make_plans(const PlanArguments& arguments, const DescribedModel& model,
+std::vector<Plan> make_plans(const PlanArguments& arguments, const CodedModel& model,
                              const Say& say);
 
 }  // namespace scalewise::tools

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scalewise/architecture/base_like.hpp"
+#include "scalewise/architecture/described_model.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/dialect/named_plan.hpp"
 #include "scalewise/plan/code_factors.hpp"
@@ -27,6 +28,11 @@ struct GivenModel {
   std::optional<double> initializer_std = {};  // of a configuration, and what it is called there
   std::string initializer_key = {};
   std::vector<Extra> tensors = {};  // of a model that descriptions give
+};
+
+/// The model of two descriptions, and what the code of each multiplies.
+struct CodedModel : DescribedModel {
+  plan::CodeFactors code = {}, base_code = {};
 };
 
 struct PlanArguments {

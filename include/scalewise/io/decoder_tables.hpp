@@ -65,8 +65,8 @@ end
 linear lm_head n V tied model.embed_tokens.weight
 )"}},
     {"granite",
-     {TablePart::rotary, TablePart::granite, TablePart::stem, TablePart::norms_before,
-      TablePart::attention, TablePart::gated_mlp, TablePart::end}},
+     {TablePart::rotary, TablePart::stem, TablePart::norms_before, TablePart::attention,
+      TablePart::gated_mlp, TablePart::end}},
     {"smollm3",
      {TablePart::rotary, R"(
 keys K = num_key_value_heads or null H
@@ -106,7 +106,6 @@ keys K = num_key_value_heads or null H or 16
 let C = head_dim or 256
 let tie = tie_word_embeddings or 1
 let mlp_bias = 0
-says the code multiplies embeddings by the square root of hidden_size
 says the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does
 )",
       TablePart::stem, TablePart::norms_before, TablePart::attention, TablePart::gated_mlp,
@@ -174,7 +173,6 @@ linear mlp.down_proj F n
      {TablePart::rotary, R"(
 let tie = tie_word_embeddings or 1
 let mlp_bias = 0
-note logit_scale the code multiplies logits by it
 )",
       TablePart::stem, R"(
 norm input_layernorm n
@@ -188,7 +186,6 @@ gain:oo self_attn.k_norm.weight K C if use_qk_norm
      {TablePart::rotary, R"(
 let tie = tie_word_embeddings or 1
 let mlp_bias = 0
-note logit_scale the code multiplies logits by it
 only use_qk_norm false
 only use_embedding_sharing true
 only use_gated_activation true

@@ -17,6 +17,7 @@
 #include "scalewise/io/gpt_tables.hpp"
 #include "scalewise/io/model_classes.hpp"
 #include "scalewise/io/model_table_reader.hpp"
+#include "scalewise/io/table_codes.hpp"
 #include "scalewise/io/two_stack_tables.hpp"
 
 namespace scalewise {
@@ -100,6 +101,7 @@ inline ConfigDescription describe_config(const nlohmann::ordered_json& config,
   const std::string type = reader.model_type();
   if (const detail::ModelTable* table = detail::table_of(type)) {
     ConfigDescription read = detail::ModelTableReader(*table, reader, base).describe();
+    read.code = detail::code_of_config(reader);
     detail::note_other_class(reader, read.notes);
     reader.require_no_other_keys(type, read.notes);
     return read;
@@ -117,7 +119,11 @@ inline ConfigDescription describe_config(const nlohmann::ordered_json& config,
   }
   const ModelConfig model = model_config(config, name);
   const Shape shape = base_like(model.shape, base);
-  return {describe(shape), {.d_model = shape.d_model, .blocks = Blocks::listed}, {}, model.notes};
+  return {describe(shape),
+          {.d_model = shape.d_model, .blocks = Blocks::listed},
+          {},
+          model.notes,
+          model.code};
 }
 
 /// The roles of its matrices, by patterns of names: for from_descriptions() with a base that is as wide as the target, where

@@ -125,12 +125,8 @@ note rope_scaling.mscale_all_dim the authors' code multiplies scores by (0.1*it*
       TablePart::stem, TablePart::norms_before, latent_attention, TablePart::gated_mlp,
       TablePart::experts, shared_experts}},
     {"deepseek_v3",
-     {TablePart::rotary, latent_sizes, R"(
-note rope_scaling.mscale_all_dim the code multiplies scores by (0.1*it*ln(factor)+1)^2
-note rope_parameters.mscale_all_dim the code multiplies scores by (0.1*it*ln(factor)+1)^2
-)",
-      TablePart::stem, TablePart::norms_before, latent_attention, TablePart::gated_mlp,
-      TablePart::experts, shared_experts}},
+     {TablePart::rotary, latent_sizes, TablePart::stem, TablePart::norms_before, latent_attention,
+      TablePart::gated_mlp, TablePart::experts, shared_experts}},
     {"phimoe",
      {TablePart::rotary, R"(
 keys K = num_key_value_heads or null H
@@ -149,7 +145,7 @@ linear lm_head n V +lm_head_bias tied model.embed_tokens.weight
 let E = num_local_experts
 let mlp_bias = 0
 )",
-      TablePart::granite, TablePart::stem, TablePart::norms_before, TablePart::attention, R"(
+      TablePart::stem, TablePart::norms_before, TablePart::attention, R"(
 linear block_sparse_moe.router.layer n E
 linear:eoi block_sparse_moe.input_linear.weight E 2*F n
 linear:eoi block_sparse_moe.output_linear.weight E n F

@@ -114,7 +114,6 @@ only attn_config.attn_type "multihead_attention"
 only attn_config.qk_ln false
 only attn_config.alibi true
 note logit_scale the code multiplies logits by it
-note attn_config.softmax_scale the code multiplies scores by it, in place of one over the square root of the size of a head
 note attn_config.clip_qkv the code clips queries, keys and values at it
 skip attn_config.attn_impl attn_config.alibi_bias_max attn_config.attn_uses_sequence_id attn_config.prefix_lm
 skip max_seq_len init_config init_device learned_pos_emb verbose norm_type
@@ -140,7 +139,6 @@ let V = vocab_size
 let tie = tie_word_embeddings or 1
 only add_cross_attention false
 only scale_attn_by_inverse_layer_idx false
-note scale_attn_weights the code divides scores by the square root of the size of a head only where this is true
 embedding transformer.wte V n
 embedding transformer.wpe n_positions n
 layers transformer.h
@@ -163,7 +161,6 @@ grows F = intermediate_size or 4*n
 let V = vocab_size
 let tie = tie_word_embeddings or 1
 skip attention_types attention_layers window_size
-says the code does not divide scores
 embedding transformer.wte V n
 embedding transformer.wpe max_position_embeddings n
 layers transformer.h

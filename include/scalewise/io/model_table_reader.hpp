@@ -20,6 +20,7 @@
 #include "scalewise/io/model_table.hpp"
 #include "scalewise/io/parse_json.hpp"
 #include "scalewise/io/size_expression.hpp"
+#include "scalewise/plan/code_factors.hpp"
 
 namespace scalewise {
 
@@ -30,7 +31,8 @@ struct ConfigDescription {
   ModelDescription model;
   Shape shape;                                    // Blocks::listed, with the sizes that have names
   std::vector<architecture::RoleOverride> roles;  // that sides alone do not tell
-  std::vector<std::string> notes;  // what the code multiplies, and keys that are not known
+  std::vector<std::string> notes;  // what no factor can say, and keys that are not known
+  plan::CodeFactors code = {};     // what the model's own code multiplies
 };
 
 }  // namespace io

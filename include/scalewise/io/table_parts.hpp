@@ -99,15 +99,13 @@ linear mlp.gate_up_proj n 2*F
 linear mlp.down_proj F n
 )";
 
-  /// Multipliers, caps and fixed choices of Gemma 2 and 3.
+  /// Caps and fixed choices of Gemma 2 and 3.
   static constexpr std::string_view gemma = R"(
 keys K = num_key_value_heads or null H
 let C = head_dim or 256
 let tie = tie_word_embeddings or 1
 let mlp_bias = 0
-says the code multiplies embeddings by the square root of hidden_size
 says the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does
-note query_pre_attn_scalar the code divides scores by its square root, in place of that of the size of a head
 note attn_logit_softcapping the code caps scores at it
 note final_logit_softcapping the code caps logits at it
 )";
@@ -177,14 +175,6 @@ linear attention.o_proj n n +
 norm layernorm_after n +
 linear mlp.fc1 n F +
 linear mlp.fc2 F n +
-)";
-
-  /// Granite's multipliers.
-  static constexpr std::string_view granite = R"(
-note embedding_multiplier the code multiplies embeddings by it
-note attention_multiplier the code multiplies scores by it, in place of one over the square root of the size of a head
-note residual_multiplier the code multiplies each branch by it
-note logits_scaling the code divides logits by it
 )";
 };
 

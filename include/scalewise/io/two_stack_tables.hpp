@@ -21,7 +21,6 @@ let tie = tie_word_embeddings or 1
 word gated = feed_forward_proj gated-gelu gated-silu gated-relu
 only is_encoder_decoder true
 skip n_positions scale_decoder_outputs
-says the code does not divide scores, and of a tied model multiplies the last hidden state by d_model^-0.5
 embedding shared V n
 layers encoder.block M
 norm layer.0.layer_norm n
@@ -73,7 +72,6 @@ let P = max_position_embeddings
 let tie = tie_word_embeddings or 1
 only is_encoder_decoder true
 skip num_hidden_layers
-note scale_embedding the code multiplies embeddings by the square root of d_model
 )";
 
   static constexpr std::string_view bart_layers = R"(
@@ -169,7 +167,7 @@ skip decoder_vocab_size extra_pos_embeddings
 )",
       TwoStackPart::bart_layers}},
     {"whisper", {TwoStackPart::bart_sizes, R"(
-skip P max_source_positions max_position_embeddings median_filter_width classifier_proj_size use_weighted_layer_sum
+skip P scale_embedding max_source_positions max_position_embeddings median_filter_width classifier_proj_size use_weighted_layer_sum
 skip apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_feature_prob mask_feature_length
 skip mask_feature_min_masks
 linear:oik model.encoder.conv1.weight n num_mel_bins 3

@@ -134,15 +134,31 @@ inline Number<Kind::multiplier> left_over(Number<Kind::multiplier> total,
 /// Units:    as those of plan.model: of a relative rule, and of one whose base another rule initializes, over the base's
 /// Requires: `of_base`, the factors of the base's code, if they differ, as do constants in a config.json.
 /// Differs:  plans of the normalized transformer and of the shallow encoder are returned as they are, as is
-///           one for code that divides scores by √C and does nothing else.
+///           one for code that divides scores by √C and does nothing else, and a list without the size of a head.
 inline Plan with_code(Plan plan, const CodeFactors& code, const CodeFactors& of_base) {
   const bool plain = code == CodeFactors{} && of_base == CodeFactors{};
-  if (plan.shape.blocks != Blocks::residual || plain) return plan;
+  const bool transformer =
+      plan.shape.blocks == Blocks::residual || plan.shape.blocks == Blocks::listed;
+  if (!transformer || plain || !architecture::has_heads(plan.shape)) return plan;
   return detail::PlanCode(std::move(plan), code, of_base).run();
 }
 
 inline Plan with_code(Plan plan, const CodeFactors& code) {
   return with_code(std::move(plan), code, code);
+}
+
+/// One line for each factor that differs from the usual transformer's. `tied`: whether the head is.
+inline std::vector<std::string> code_lines(const CodeFactors& code, bool tied) {
+  std::vector<std::string> lines;
+  const auto say = [&](const char* what, const Scaling& factor, const Scaling& usual) {
+    if (factor != usual)
+      lines.push_back("the code multiplies " + std::string(what) + " by " + to_text(factor));
+  };
+  say("scores", code.scores, 1 / sqrt(symbols::C));
+  say("embeddings", code.embedding, 1);
+  say("logits", tied ? code.tied_logits : code.logits, 1);
+  say("branches", code.branch, 1);
+  return lines;
 }
 
 /// The multiplications that a model's forward pass still needs, one line each: the factors of the plan over those of its

@@ -53,7 +53,8 @@ class PlanFold {
 
   /// The logits' multiplier into the head, where a list has one.
   void logits_of_list() {
-    Number<Kind::multiplier>& logits = result_.plan.model.logit_multiplier;
+    Number<Kind::multiplier>& total = result_.plan.model.logit_multiplier;
+    const Number<Kind::multiplier> logits = plan::left_over(total, code_.logit_multiplier);
     if (is_one(logits)) return;
     std::vector<Entry*> heads;
     for (Entry& entry : result_.plan.entries) {
@@ -65,16 +66,20 @@ class PlanFold {
                        : "logit_multiplier: the list does not say which head makes logits");
     }
     into(*heads.front(), {logits});
-    logits = one();
+    total = code_.logit_multiplier;
   }
 
   /// A list does not say which matrix ends a branch, or makes the queries.
   void leave_model() {
     const Model& model = result_.plan.model;
-    if (architecture::has_heads(result_.plan.shape))
+    const double scores = plan::left_over(model.attention_scale, code_.attention_scale).value;
+    const bool is_left = scores < 1 - 1e-15 || scores > 1 + 1e-15;
+    if (architecture::has_heads(result_.plan.shape) && is_left)
       leave("attention_scale: the list does not say which matrix makes queries");
+    if (!is_one(plan::left_over(model.embedding_multiplier, code_.embedding_multiplier)))
+      leave("embedding_multiplier: the list does not say what the code multiplies");
     for (const Residual& residual : model.residuals) {
-      if (is_one(residual.branch)) continue;
+      if (is_one(plan::left_over(residual.branch, code_.branch))) continue;
       return leave("residual_branch: the list does not say which matrix ends a branch");
     }
   }
