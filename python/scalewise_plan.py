@@ -33,7 +33,7 @@ class _OrNull(NamedTuple):
 
 
 _REAL = _Range(float, -1e308, 1e308)
-_NOT_NEGATIVE, _POSITIVE = _Range(float, 0, 1e308), _Range(float, 5e-324, 1e308)
+_NOT_NEGATIVE = _Range(float, 0, 1e308)
 _LAYER, _SIZE = _Range(int, 0, 5000), _Range(int, 1, 1 << 30)
 _NUMBER = {"value": _REAL, "formula": str, "latex": str}
 _FACTOR = {"value": _NOT_NEGATIVE, "formula": str, "latex": str}
@@ -54,7 +54,7 @@ _PLAN_FORM = {
     "optimizer": "id", "decay": _DECAYS, "shape": _SHAPE, "base": _OrNull(_SHAPE),
     "model": {**_ENDS, "source": str, "code?": {**_ENDS, "branch": _NUMBER},
               "residuals": [{"stack": _STACKS, "layer": _LAYER, "skip": _NUMBER, "branch": _NUMBER, "where": _SYMBOLS}]},
-    "symbols": _SYMBOLS, "constants?": [{"name": str, "value": _POSITIVE}],
+    "symbols": _SYMBOLS, "constants?": [{"name": str, "value": _NOT_NEGATIVE}],
     "entries": [{"name": "printable", "group": "id", "stack": _STACKS, "layer": _OrNull(_LAYER), "rows": _SIZE,
                  "columns": _SIZE, "fan_in": _REAL, "fan_out": _REAL, "optimizer?": "id",
                  "distribution": _DISTRIBUTIONS, "init_variance": _FACTOR, "init_mean": _NUMBER, "multiplier": _NUMBER,

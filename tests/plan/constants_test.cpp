@@ -14,6 +14,7 @@
 #include "scalewise/io/plan_json.hpp"
 #include "scalewise/io/plan_table.hpp"
 #include "scalewise/plan/make_plan.hpp"
+#include "scalewise/plan/set_up_warnings.hpp"
 #include "scalewise/plan/single_rate.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
@@ -160,6 +161,27 @@ TEST_CASE("Plans with constants are read back, whatever is done with them", "[co
   CHECK(!to_json(without).contains("constants"));  // as before there were any
   CHECK(plan::with_constants(without, every_kind) == plans[1]);
   CHECK(constants_plan("complete-p", {{"logits", 1}}).entries == without.entries);
+}
+
+TEST_CASE("A decay of 0 exempts what it names, and nothing else", "[constants]") {
+  const Plan without = constants_plan("maximal-update", {});
+  const Plan exempt = constants_plan("maximal-update", {{"vector.decay", 0}});
+  for (std::size_t i = 0; i < without.entries.size(); ++i) {
+    Entry expected = without.entries[i];
+    if (plan::constant_role(expected.group) == "vector") expected.weight_decay = {0};
+    INFO(expected.name);
+    CHECK(exempt.entries[i] == expected);
+  }
+  const auto warns = [](const Plan& plan) {
+    const std::vector<std::string> lines = set_up_warnings(plan);
+    return std::any_of(lines.begin(), lines.end(),
+                       [](const std::string& line) { return contains(line, "gains are decayed"); });
+  };
+  CHECK(warns(without));
+  CHECK_FALSE(warns(exempt));
+  CHECK(test::formula_problem(exempt) == "");
+  CHECK(read_plan(to_json(exempt).dump()) == exempt);
+  CHECK(contains(refusal({{"hidden.decay", -1}}), "expected 0, or a factor from 1e-12 to 1e12"));
 }
 
 TEST_CASE("Records of the base are kept, and change no number", "[constants]") {

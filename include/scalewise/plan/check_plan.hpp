@@ -46,7 +46,8 @@ class PlanCheck {
     for (std::size_t i = 0; i < plan_.constants.size(); ++i) {
       path_ = "constants[" + std::to_string(i) + "]";
       number("value", plan_.constants[i].value);
-      if (!(plan_.constants[i].value > 0))
+      const bool exempts = plan::is_decay(plan_.constants[i].name) && plan_.constants[i].value == 0;
+      if (!exempts && !(plan_.constants[i].value > 0))
         fail("value", text(plan_.constants[i].value), "a positive number");
     }
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {

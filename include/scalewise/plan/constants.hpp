@@ -102,6 +102,7 @@ class PlanConstants {
       const std::string target = dot == std::string::npos ? "" : constant.name.substr(0, dot);
       multiply_tensors(target, constant.name.substr(dot + 1), factor);
     }
+    if (constant.value == 0) return;  // no formula has it
     const Symbol& symbol = *factor.scaling.factors().begin()->symbol;
     list_once(plan_.symbols, {symbol.text, symbol.latex, symbol.meaning, constant.value});
   }
@@ -132,8 +133,10 @@ class PlanConstants {
       if (what == "multiplier") times_multiplier(plan_, entry, factor);
       if (what == "rate") times_power(entry.learning_rate, factor, 1);
       // As with AdamW, whose decay goes with the rate: in either form the training is the same.
-      if (what == "decay" || (what == "rate" && plan_.decay == DecayForm::independent))
+      if (what == "decay" || (what == "rate" && plan_.decay == DecayForm::independent)) {
         times_power(entry.weight_decay, factor, 1);
+        if (factor.value == 0) entry.weight_decay = {0};
+      }
     }
     if (found) return;
     const bool tied = target == "output" || target == "head";
@@ -262,7 +265,7 @@ namespace plan {
 /// Source:   Yang, Hu et al. 2022 (arXiv:2203.03466v2), Table 2: what is tuned on a small model and
 ///           transferred
 /// Units:    factors on those of the rule; a batch and a warm-up in any. In the independent form a rate takes the decay along, as in AdamW.
-/// Throws:   InvalidInput for a name of no constant, or given twice; a value that is not from 1e-12 to 1e12; a constant
+/// Throws:   InvalidInput for a name of no constant, or given twice; a value that is not from 1e-12 to 1e12, or 0 for a decay; a constant
 ///           of tensors that the model does not have; and constants without which the plan trains the same, up to
 ///           Adam's epsilon.
 inline Plan with_constants(const Plan& plan, const std::vector<Parameter>& constants) {
@@ -278,9 +281,11 @@ inline Plan with_constants(const Plan& plan, const std::vector<Parameter>& const
                          "warmup",
                          messages::did_you_mean(constant.name, known));
     }
-    if (!(constant.value >= 1e-12 && constant.value <= 1e12)) {
+    const bool exempts = constant.value == 0 && is_decay(constant.name);
+    if (!exempts && !(constant.value >= 1e-12 && constant.value <= 1e12)) {
       throw InvalidInput(constant.name, numeric::number_text(constant.value),
-                         "a factor from 1e-12 to 1e12");
+                         is_decay(constant.name) ? "0, or a factor from 1e-12 to 1e12"
+                                                 : "a factor from 1e-12 to 1e12");
     }
     if (std::count_if(constants.begin(), constants.end(), alike) > 1)
       throw InvalidInput("constant", constant.name, "each constant once");

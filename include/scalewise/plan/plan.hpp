@@ -316,6 +316,11 @@ inline std::string name_in_first_layer(const Plan& plan, const Entry& entry) {
 
 namespace plan {
 
+/// Whether a constant is on weight decay, which may be 0 to exempt tensors.
+constexpr bool is_decay(std::string_view constant) {
+  return constant == "decay" || constant.ends_with(".decay");
+}
+
 /// The entries of the shape's tensors; those of extras follow them.
 template <class AnyPlan>
 auto entries_of_shape(AnyPlan& plan) {

@@ -154,7 +154,9 @@ class SetUp {
     for (const Entry& entry : plan_.entries) {
       if (!architecture::is_norm_gain(entry.group) || entry.weight_decay.value == 0) continue;
       warn("gains are decayed (" + entry.name + " and others): " + plan_.rule +
-           " does not exempt them, but most code bases do");
+           " does not exempt them, but most code bases do (vector.decay = 0 among the constants "
+           "exempts "
+           "all vectors)");
       return;
     }
   }
