@@ -36,7 +36,8 @@ void check_row(const io::JsonReader& row, const Entry& entry, Tally& tally) {
   const std::array<double, 6> numbers{entry.init_variance.value, entry.init_mean.value,
                                       entry.multiplier.value,    entry.learning_rate.value,
                                       entry.weight_decay.value,  entry.epsilon.value};
-  if (cells.size() != numbers.size() + 2) return tally.complain(row.path(), "is not a row of 8 cells");
+  if (cells.size() != numbers.size() + 2)
+    return tally.complain(row.path(), "is not a row of 8 cells");
   tally.same(cells[1], std::string(word(policy::distribution_words, entry.distribution)),
              entry.name);
   for (std::size_t i = 0; i < numbers.size(); ++i) {

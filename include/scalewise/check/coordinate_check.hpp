@@ -274,6 +274,7 @@ class CoordinateCheck {
                                     band_text(start) + " of the width");
       }
     }
+    if (prediction_.roles() != nullptr) unseen_multipliers();
     bool blind = true;  // to all mistakes, for lack of a record
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
       const std::string hint = what_would_show(s.fault);
@@ -291,6 +292,19 @@ class CoordinateCheck {
     if (std::none_of(records_.all().begin(), records_.all().end(), is_update))
       report_.unchecked.emplace_back("exponents of rates that are off (updates would show them)");
     open_slips();
+  }
+
+  /// Of a list, multipliers that stand after the modules whose outputs are recorded.
+  void unseen_multipliers() {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : scales_.tensors) {
+      const bool scales =
+          tensor.present && !tensor.multiplier.is_zero() && tensor.multiplier != Band(0);
+      if (scales && name != scales_.head) names.push_back(name);
+    }
+    if (names.empty()) return;
+    report_.unchecked.push_back("multiplier missing after " +
+                                scalewise::detail::up_to_three(names));
   }
 
   /// The activation that shows a mistake best, where it was not recorded.

@@ -83,6 +83,17 @@ inline bool begins_square(const GroupExponents& tensor) {
          tensor.fan_in != tensor.fan_out && tensor.aspect < 2;
 }
 
+/// The gradient of a gain before the head. Logits that it makes larger are part of it in all tokens alike, which
+/// outweighs the sum of what tokens ask for where logits begin large.
+/// Equation: Σ_t (W^T δ_t)_i x_ti is σ_w √T of unaligned terms, and σ_w² T of W in the logits: their ratio has the power of the
+///           logits but for the sum over n entries, 1/2
+/// Units:    exponents of the width
+inline Band with_own_logits(const Band& gradient, const std::optional<Band>& logits) {
+  if (!logits || logits->is_zero() || gradient.is_zero()) return gradient;
+  return {gradient.low + (std::min)(0.0, logits->low - 0.5),
+          gradient.high + (std::max)(0.0, logits->high - 0.5)};
+}
+
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
                                                   const std::string& place, Group group,
                                                   Signal signal, long step) {
@@ -99,7 +110,9 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
     // products of what experts give and what is asked for.
     const bool near_limit = architecture::is_matrix(group) && group != Group::router &&
                             prediction.has_first_gradients();
-    return Expectation{*band, near_limit ? Regime::first : Regime::later,
+    const bool last = group == Group::final_norm_gain && prediction.along_width();
+    return Expectation{last ? with_own_logits(*band, prediction.value("logits", 0)) : *band,
+                       near_limit ? Regime::first : Regime::later,
                        prediction.per_logits() ? Measure::per_logits : Measure::rms};
   }
   const Band band = prediction.update(group, step);
@@ -166,6 +179,8 @@ inline std::optional<Expectation> role_gradient(const Prediction& prediction,
   if (!prediction.has_limit() || step > 0 || (tensor.fan_out == 0) != head) return {};
   const Band from = head ? Band(0) : prediction.roles()->gradient;
   Expectation found{tensor.multiplier + from, Regime::later};
+  if (architecture::is_norm_gain(tensor.group))  // of which one is before the head
+    found.band = with_own_logits(found.band, prediction.roles()->logits.start);
   if (prediction.per_logits()) found.measure = Measure::per_logits;
   return found;
 }

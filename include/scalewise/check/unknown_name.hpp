@@ -22,10 +22,14 @@ struct UnknownName {
 inline UnknownName unknown_name(const Quantity& quantity, const Plan& plan) {
   const std::string place = place_of(plan.shape, quantity.name);
   if (is_activation(quantity.signal)) {
-    if (architecture::is_observable(place)) return {};
     const bool listed =
         plan.shape.blocks == Blocks::listed;  // activations have the names of tensors
-    if (listed && entry_of(plan, quantity.name) != nullptr) return {};
+    const bool known = listed ? place == architecture::observable("logits") ||
+                                    entry_of(plan, quantity.name) != nullptr
+                              : architecture::is_observable(place);
+    if (known) return {};
+    if (listed)
+      return {quantity.name, "not judged of a list: outputs have the names of tensors", ""};
     return {quantity.name, "no observable", architecture::nearest_observable(place).word()};
   }
   if (entry_of(plan, quantity.name) != nullptr) return {};
