@@ -249,6 +249,8 @@ class Plan:
         for where in (self.plan["symbols"], *(o["where"] for o in (*self.plan["entries"], *self.plan["model"]["residuals"]))):
             symbols = collections.Counter(symbol["symbol"] for symbol in where)
             problems += [f"symbol {symbol}: given {count} times" for symbol, count in symbols.items() if count > 1]
+        problems += [f"constant {one['name']} = 0: expected a positive number" for one in self.plan.get("constants", [])
+                     if one["value"] == 0 and not ("." + one["name"]).endswith(".decay")]
         problems += [f"{name}: {entry} is not an entry of the plan" for name, entry in parts if entry not in self.entries]
         problems += [f"{entry}: in {uses[entry]} tensors: expected one" for entry in self.entries if uses[entry] != 1]
         problems += [f"{name}: given {count} times" for name, count in names.items() if count > 1]

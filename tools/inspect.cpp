@@ -452,7 +452,11 @@ scalewise::frame::Program scalewise::frame::program() {
       .reads(".json");
   o.add("--describe", a->describe,
         "file for a description of the tensors of FILE, or of a config.json (docs/any_model.md)")
-      .writes(files::try_file);
+      .writes(files::try_file)
+      .excludes("--rule")
+      .excludes("--names")
+      .excludes("--layers")
+      .excludes("--format");
   o.add("--layers", a->layers, "one row per tensor instead of one per kind").not_an_input();
   o.add("--format", a->format, "format of the output")
       .words(scalewise::tools::plan_formats())

@@ -312,3 +312,27 @@ TEST_CASE("What is not finite, and batches of several sizes, leave no verdict on
   CHECK(batches.missing[0] ==
         "one batch at all sizes: logits has 320 entries at size 32 and 1280 at size 128");
 }
+
+TEST_CASE("Names of layers that only larger models of a list have are known") {
+  const auto deep = [](long width, long layers) {
+    ModelDescription model = network(width);
+    for (long layer = 1; layer < layers; ++layer) {
+      for (DescribedTensor tensor : network(width).tensors) {
+        if (!tensor.name.starts_with("decoder.0.")) continue;
+        tensor.name.replace(8, 1, std::to_string(layer));
+        model.tensors.push_back(tensor);
+      }
+    }
+    return model;
+  };
+  std::vector<check::Member> family;
+  for (const long width : {32L, 64L, 128L}) {
+    const DescribedModel model = from_descriptions(deep(width, width / 32), deep(16, 1));
+    family.push_back(
+        {width, make_plan(MaximalUpdate{},
+                          {.model = model.shape, .base = model.base, .extras = model.tensors})});
+  }
+  check::Records records = records_of(as_planned(), family);
+  records.add({Signal::update, "decoder.1.router"}, 1, {128, 0}, {1, 1, 1});
+  CHECK(check::coordinate_check(records, family).unknown.empty());
+}

@@ -282,6 +282,9 @@ class Inspect(unittest.TestCase):
         for name, width in (("base", 24), ("third", 32), ("target", 48)):
             out = self.inspect(self.write(f"{name}.safetensors", file_of(width)), "--describe", self.folder / f"{name}.json")
             self.assertIn("h.0.attn.bias: taken for a buffer, and left out", out)
+        for option in (["--format", "csv"], ["--rule", "he"], ["--layers"]):
+            message = self.inspect(self.folder / "base.safetensors", "--describe", self.folder / "other.json", *option, code=2)
+            self.assertIn(f"--describe (given): expected it without {option[0]}", message)
         two = [PLAN, "--rule", "complete-p", "--model", self.folder / "target.json", "--base-model", self.folder / "base.json"]
         plan = self.run_program(*two, "--check-model", self.folder / "third.json")
         self.assertIn("d_model 24 to 48: what most inputs and outputs grow with", plan)

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
+import warnings
 
 import torch_support
 from torch_support import SOURCE, message_of, scalewise, torch

@@ -49,7 +49,9 @@ std::optional<DescribedSizes> described_sizes(const PlanArguments& a,
     const auto base = config_of(a.base_preset, a.base_config);
     return described_config(a, *config, base, on_terminal(a.program));
   }
-  if (!a.role.empty()) throw InvalidInput("--role", a.role.front(), "--model as well");
+  if (!a.role.empty())
+    throw InvalidInput("--role", a.role.front(),
+                       "--model, or a --config or --preset without a shape");
   return {};
 }
 

@@ -40,7 +40,7 @@ bool is_told(const std::string& field) {
          std::any_of(detail::named_sizes.begin(), detail::named_sizes.end(), is_named);
 }
 
-/// Throws:   InvalidInput where --set says something else than a description, or what no list can be told.
+/// Throws:   InvalidInput where --set says something else than a description.
 void require_described(const std::string& whose, const Shape& described, const Shape& set) {
   const Texts plain = fields_of({}), has = fields_of(described), asked = fields_of(set);
   for (std::size_t i = 0; i < plain.size(); ++i) {
@@ -50,10 +50,6 @@ void require_described(const std::string& whose, const Shape& described, const S
     if (value != plain[i].second) {
       throw InvalidInput("--set", setting, whose + name + "=" + value + ", as the tensors have",
                          "give the config.json or the description of such a model");
-    }
-    if (!is_told(name)) {
-      throw InvalidInput("--set", setting, "a size that a list of tensors can have",
-                         "its tensors and their names say all else");
     }
   }
 }
@@ -71,10 +67,23 @@ void require_in_both(const Shape& target, const Shape& base) {
   }
 }
 
+/// Throws:   InvalidInput for a field that no list can be told.
+void require_told(const std::vector<std::string>& settings) {
+  const std::vector<std::string> fields = architecture::shape_fields();
+  for (const std::string& setting : settings) {
+    const std::size_t begin = is_of_base(setting) ? 5 : 0;
+    const std::string field = setting.substr(begin, setting.find('=') - begin);
+    if (is_told(field) || std::find(fields.begin(), fields.end(), field) == fields.end()) continue;
+    throw InvalidInput("--set", setting, "a size that a list of tensors can have",
+                       "its tensors and their names say all else");
+  }
+}
+
 /// The shapes of a description and of its base, with what --set says.
 /// Throws:   InvalidInput where that is something else than the tensors say.
 std::pair<Shape, Shape> with_set(const std::vector<std::string>& set, const Shape& target,
                                  const Shape& base) {
+  require_told(set);
   Shape shape = target;
   static_cast<void>(set_target(set, shape));
   require_described("", target, shape);

@@ -131,7 +131,11 @@ class JudgeableSearch {
     std::set<std::string> tensors;  // by their places
     std::string foreign;            // a tensor that the plan does not have
     for (const auto& [quantity, steps] : pooled_.all()) {
-      const UnknownName unknown = unknown_name(quantity, plan_);
+      UnknownName unknown = unknown_name(quantity, plan_);
+      for (const Member& member : family_) {  // a list may have more layers at other sizes
+        if (!unknown.reason.empty() && unknown_name(quantity, member.plan).reason.empty())
+          unknown.reason.clear();
+      }
       if (!is_activation(quantity.signal)) {
         tensors.insert(place_of(plan_.shape, quantity.name));
         if (!unknown.reason.empty()) foreign = unknown.name;
