@@ -849,11 +849,12 @@ class Recorder:
 
     def _watch_outputs(self, names: Dict[int, str], owners: Dict[int, Tuple[str, torch.nn.Module]]) -> None:
         """Modules that have tensors of a list; their outputs have the name of the matrix of the module, or of its first tensor.
-        The output of the model itself is that of its logits, and lists of parameters have none."""
+        The output of the model itself, within any wrapper, is that of its logits, and lists of parameters have none."""
         tensors: Dict[torch.nn.Module, List[str]] = {}
         for parameter, name in names.items():
             owner, module = owners[parameter]
-            if not owner or type(module).forward is torch.nn.Module.forward:
+            whole = names.keys() <= {id(p) for p in module.parameters()}
+            if whole and next(module.children(), None) is not None or type(module).forward is torch.nn.Module.forward:
                 continue
             tensors.setdefault(module, []).append(name)
             self._expected[name] = owner

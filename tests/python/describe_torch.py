@@ -282,16 +282,29 @@ class Described(unittest.TestCase):
             def forward(self, tokens):
                 return self.head((self.embed(tokens) + self.position) @ self.mixers[0])
 
-        model = Positions(32)
+        class Wrapper(nn.Module):
+            def __init__(self, module):
+                super().__init__()
+                self.module = module
+
+            def forward(self, tokens):
+                return self.module(tokens)
+
         kinds = {"position": "embedding:io", "mixers.0": "linear:io"}
-        plan = self.plan(model, Positions(16), "--rule", "maximal-update", kinds=kinds)
-        optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
-        recorder = scalewise.Recorder(model, plan, optimizer)
-        tokens = torch.arange(30).reshape(2, 15)
-        model(tokens).square().mean().backward()
-        optimizer.step()
-        model(tokens)
-        self.assertEqual(recorder.unchecked, [])
+        plan = self.plan(Positions(32), Positions(16), "--rule", "maximal-update", kinds=kinds)
+        for wrap in (lambda model: model, Wrapper):
+            model = wrap(Positions(32))
+            optimizer = torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01))
+            recorder = scalewise.Recorder(model, plan, optimizer)
+            tokens = torch.arange(30).reshape(2, 15)
+            model(tokens).square().mean().backward()
+            optimizer.step()
+            model(tokens)
+            self.assertEqual(recorder.unchecked, [])
+            path = self.folder / f"{type(model).__name__}.jsonl"
+            recorder.save(path)
+            values = {r["name"] for r in json.loads(path.read_text())["records"] if r["signal"] == "value"}
+            self.assertEqual(values, {"embed.weight", "head.weight", "logits"})
 
     def test_the_meta_device_and_wrappers_make_no_difference(self):
         self.assertEqual(scalewise.describe(Convolutions(16).to("meta")), scalewise.describe(Convolutions(16)))

@@ -294,7 +294,7 @@ class CoordinateCheck {
     open_slips();
   }
 
-  /// Of a list, multipliers that stand after the modules whose outputs are recorded.
+  /// Lists the multipliers of a list of tensors that stand after the modules whose outputs are recorded.
   void unseen_multipliers() {
     std::vector<std::string> names;
     for (const auto& [name, tensor] : scales_.tensors) {

@@ -254,7 +254,8 @@ class JudgeableSearch {
 
   /// Where the head has as many outputs in all models, logits have as many entries.
   bool one_batch_of_list() {
-    const Records::Runs* runs = records_.find({Signal::value, "logits"}, 0);
+    const Records::Runs* runs =
+        records_.find({Signal::value, std::string(architecture::observable("logits"))}, 0);
     const Plan &first = family_.front().plan, &last = family_.back().plan;
     const auto head = std::find_if(first.entries.rbegin(), first.entries.rend(),
                                    [](const Entry& e) { return e.group == Group::head; });

@@ -222,7 +222,7 @@ class ConfigReader {
     return inner == object->end() ? nullptr : &*inner;
   }
 
-  /// Those of an object whose keys begin with `prefix`.
+  /// Looks at the keys of an object, whose whole names begin with `prefix`.
   void require_no_other_keys(const Json& object, const std::string& prefix, const std::string& type,
                              std::vector<std::string>& notes) const {
     for (const auto& [key, value] : object.items()) {
