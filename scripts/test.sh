@@ -16,12 +16,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 jobs=2
 leave_out=slow
-slow=OFF
 case "${1:---quick}" in
   --quick) ;;
   --full)
     leave_out=
-    slow=ON
     ;;
   *)
     say "usage: scripts/test.sh [--quick|--full]"
@@ -52,18 +50,20 @@ have_torch() {
 
 have_libcxx() { clang++ -stdlib=libc++ -x c++ -fsyntax-only - <<<'#include <string>' 2>/dev/null; }
 
-# Prints the packages of tests that are left out without them, a line for those that belong together.
+# Prints the packages of tests that are left out without them, a line for those that belong together: first those of
+# --quick.
 missing_optional_packages() {
   have_command gnuplot || echo gnuplot-nox
-  have_command chromium || echo chromium
   have_torch || echo python3-torch
+  have_command help2man || echo help2man
+  have_command groff || echo groff-base
+  have_command parallel || echo parallel
+  [ -z "$leave_out" ] || return 0
+  have_command chromium || echo chromium
   have_header torch/csrc/api/include/torch/torch.h || echo libtorch-dev
   have_header gmock/gmock.h || echo libgmock-dev
   have_command meson || echo meson
   have_command pkg-config || echo pkg-config
-  have_command help2man || echo help2man
-  have_command groff || echo groff-base
-  have_command parallel || echo parallel
   have_command sbatch || echo slurm-wlm munge
   have_site_programs || echo mkdocs mkdocs-material doxygen
   have_command emcmake || echo emscripten
@@ -196,7 +196,7 @@ run_tidy() {
   walks+=,-cppcoreguidelines-slicing,-misc-definitions-in-headers,-modernize-use-nullptr,-performance-move-const-arg
   walks+=,-performance-unnecessary-value-param,-readability-identifier-naming
   [ -z "$leave_out" ] || checks=("-checks=-clang-analyzer-*,$walks")
-  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF "${without[@]}" &&
+  cmake --preset tidy -D SCALEWISE_TEST_MODELS=OFF -D SCALEWISE_TEST_KERNELS=$rest "${without[@]}" &&
     run-clang-tidy -p build/tidy -j $jobs -quiet "${checks[@]}" "$linted"
 }
 
@@ -212,40 +212,37 @@ packages=$!
 
 # The purpose of each build. In --full, each compiler builds and runs all, optimized and under sanitizers.
 # In --quick each part is tested by the build that finds most: under the sanitizers of Clang all that is
-# quick to build; by GCC what users build, so all programs, the documentation's examples and whole
+# quick to build; by GCC what users build, so all programs, code in the documentation and whole
 # models, and what tries most, the rules; by Clang, with the assertions of the standard library and in half of GCC's
 # time, what is all numbers.
-# clang-tidy sees the headers. In --full alone are the laboratory, kernels of infinite width but for their golden values,
-# the examples of LibTorch, whose adapter libtorch_test has, long pages of the documentation, and the sanitizers of GCC.
+# clang-tidy sees the headers. In --full alone are the laboratory, kernels of infinite width, LibTorch's adapter, the
+# fuzz targets, what compares the reference transformer with PyTorch, the examples, long pages of the documentation, most
+# ways to install, and the sanitizers of GCC.
 # Undefined behaviour stops a program without a report, and other reports name functions without lines (the presets alone
 # report all): that takes a third off the time to build. The tests of the consumers and of the documentation run in one build.
 if [ -n "$leave_out" ]; then
-  users="scalewise_tools first_plan own_rule own_loop tuned_loop deep_model"
-  users+=" models_test policy_test allocation_test torch_agreement torch_tests unit_test"
-  users_tests="not unit_test_gtest core_test dialect_test io_test check_test propagation_test data_test nn_test"
+  users="scalewise_tools models_test policy_test"
+  users_tests="not core_test dialect_test io_test check_test propagation_test data_test nn_test golden"
   numbers="check_test propagation_test golden"
-  watched="core_test dialect_test io_test data_test nn_test tests/fuzz/all"
+  watched="core_test dialect_test io_test data_test nn_test"
   watched_tests="not policy_test check_test propagation_test"
   linted="all_headers.cpp"
   unwatched="-fno-sanitize=alignment,null,object-size,vptr"  # a fifth of the time
-  gcc_kernels=OFF
-  lab=OFF
+  rest=OFF
 else
   users="" users_tests="" numbers="" watched="" watched_tests=""
   linted="all_headers.cpp|tools/|lab/programs/|examples/"
   unwatched=
-  gcc_kernels=ON
-  lab=ON
+  rest=ON
 fi
 sanitizers=(-D CMAKE_CXX_FLAGS_DEBUG="-fsanitize-undefined-trap-on-error $unwatched" -D SCALEWISE_TEST_MODELS=OFF
   -D SCALEWISE_TEST_KERNELS=OFF -D SCALEWISE_BUILD_EXAMPLES=OFF)
 
 # The release build of GCC is the longest stage, and its tests often wait: for processes, a browser, Slurm. The
-# other stages run next to it, one after another, and take the time that it leaves: of a core that it uses they
-# get a tenth. clang-tidy begins, since it needs no optional package, while those are installed. Up to four
-# compilers at once take up to 8 GB of memory.
+# other stages run next to it, one after another, so that a long test at the end of one leaves no core idle. clang-tidy
+# begins, since it needs no optional package, while those are installed. Up to four compilers at once take up to 8 GB
+# of memory.
 aside() {
-  renice -n 10 -p $BASHPID >/dev/null
   CXX=clang++ run_aside "clang-tidy" run_tidy
   tail --pid=$packages -f /dev/null
   if [ -z "$leave_out" ]; then
@@ -254,10 +251,10 @@ aside() {
   fi
   if clang_can_sanitize; then
     CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "$watched" "$watched_tests" "consumer|docs" \
-      "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=ON
+      "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=$rest
   fi
   CXX=clang++ run_aside "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \
-    -D SCALEWISE_BUILD_EXAMPLES=OFF
+    -D SCALEWISE_BUILD_EXAMPLES=OFF -D SCALEWISE_TEST_MODELS=$rest
 }
 
 [ -n "$leave_out" ] || wait $packages || true
@@ -266,7 +263,7 @@ others=$!
 trap 'trap - INT; kill 0' INT
 wait $packages || true
 CXX=g++ run_stage "gcc release" build_and_test release "$users" "$users_tests" "" \
-  -D SCALEWISE_TEST_KERNELS=$gcc_kernels -D SCALEWISE_TEST_SLOW=$slow -D SCALEWISE_BUILD_LAB=$lab
+  -D SCALEWISE_TEST_KERNELS=$rest -D SCALEWISE_TEST_SLOW=$rest -D SCALEWISE_BUILD_LAB=$rest
 wait $others || true
 whole=()
 [ -n "$leave_out" ] || whole=("clang syntax" "gcc sanitizers")
@@ -281,7 +278,7 @@ done
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED  %s\n' "${failed[@]}"
 [ ${#skipped[@]} -eq 0 ] || printf 'skipped %s\n' "${skipped[@]}"
-[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow and those of long pages of the documentation, of the laboratory and of kernels of infinite width; the examples of LibTorch; whether each header compiles alone and spells its names as the others; all cases of tests that try fewer under sanitizers, and alignment, null, object-size and vptr of undefined behaviour; matchers in GoogleTest; GCC's sanitizers"
+[ -z "$leave_out" ] || say "not run here, but by --full: the tests with the label slow (LibTorch, GoogleTest, PyTorch's losses next to ours, allocations, the playground, long pages of the documentation, ways to install), of the laboratory and of kernels of infinite width; the fuzz targets; the examples; whether each header compiles alone and spells its names as the others; all cases of tests that try fewer under sanitizers, and alignment, null, object-size and vptr of undefined behaviour; GCC's sanitizers"
 printf '%d s\n' $SECONDS
 printf '%d passed, %d failed, %d skipped\n' $passed ${#failed[@]} ${#skipped[@]}
 [ ${#failed[@]} -eq 0 ]

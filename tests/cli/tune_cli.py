@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 """tune: searches of the reference transformer and of commands, as tasks, stopped and resumed.
 
-    tune_cli.py TUNE_PROGRAM SOURCES TUNED_LOOP
+    tune_cli.py TUNE_PROGRAM SOURCES
 """
 
 import json
@@ -23,7 +23,7 @@ import unittest
 from quick_start import QUICK
 from task_test import MISSING, TEXT, main, shell
 
-PROGRAM, ROOT, LOOP = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+PROGRAM, ROOT = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 MODEL = ["--preset", "gpt2", "--set", "d_model=128", "--set", "heads=4", "--set", "depth=2"]
 TINY = ["--text", "a text.txt", "--set", "d_model=8", "--set", "heads=2", "--set", "depth=1", "--set", "context=8", "--batch", "2",
         "--steps", "20", "--space", "rate=0.001:0.1,logits=0.5:4", "--trials", "20", "--quiet"]
@@ -241,16 +241,7 @@ class Tune(unittest.TestCase):
             with self.subTest(words=words):
                 self.assertIn(expected, self.tune(*words, code=2))
 
-    # ---- examples ------------------------------------------------------------------------------------
-
-    @unittest.skipUnless(LOOP.exists(), "the example is not built")
-    def test_the_example_in_cpp(self):
-        report = json.loads(self.tune(
-            "--preset", "gpt2", "--set", "d_model=16", "--set", "heads=1", "--set", "depth=1", "--set", "vocab=32", "--set", "context=1",
-            "--set", "tied_head=false", "--space", "rate=0.1:10,embedding.std=0.5:8", "--steps", 40, "--trials", 24, "--results", "loop",
-            "--command", f"{LOOP} {{plan}} {{seed}} {{steps}}", "--format", "json", "--quiet"))
-        self.assertEqual(sum("reason" in row for row in report["rows"]), 0)
-        self.assertLess(report["best"]["loss"], math.log(32))
+    # ---- an example -----------------------------------------------------------------------------------
 
     def test_the_example_in_pytorch(self):
         python = next((p for p in ("python3", "/usr/bin/python3") if subprocess.run(
@@ -269,5 +260,5 @@ class Tune(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.argv[1:4] = []
+    sys.argv[1:3] = []
     main()
