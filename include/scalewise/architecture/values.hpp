@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/messages/error.hpp"
@@ -32,7 +33,7 @@ class Values {
   /// 0 where there is none.
   /// Units:    the symbol's: a number of features, heads, layers, …, or a probability or
   ///           correlation
-  constexpr double at(const Symbol& symbol) const { return sizes_[index_of(symbol)].target; }
+  constexpr double at(const Symbol& symbol) const { return sizes_.at(index_of(symbol)).target; }
   /// Target over base.
   /// Units:    a ratio; not finite where the base has 0
   /// Throws:   InvalidInput without a base.
@@ -41,7 +42,7 @@ class Values {
       throw InvalidInput("base", "none", "the shape of the model that was tuned",
                          "this rule needs a base; there is no default");
     }
-    const Size& size = sizes_[index_of(symbol)];
+    const Size& size = sizes_.at(index_of(symbol));
     return size.target / size.base;
   }
 
@@ -55,15 +56,16 @@ class Values {
     double base = 0;
   };
 
-  /// Where a symbol stands, or would be the next. Its address says which it is, since symbols are constants; those of a
-  /// file are read as these (FormulaSymbols).
+  /// Where a symbol stands, or would be the next. By its text, as factors (scaling.hpp).
   constexpr std::size_t index_of(const Symbol& symbol) const {
     std::size_t i = 0;
-    while (sizes_.at(i).symbol != nullptr && sizes_[i].symbol != &symbol) ++i;
+    while (i < used_ && std::string_view(sizes_[i].symbol->text) != symbol.text) ++i;
     return i;
   }
   constexpr Size& of(const Symbol& symbol) {
-    Size& size = sizes_[index_of(symbol)];
+    const std::size_t i = index_of(symbol);
+    Size& size = sizes_.at(i);
+    if (i == used_) ++used_;
     size.symbol = &symbol;
     return size;
   }
@@ -93,6 +95,7 @@ class Values {
   }
 
   std::array<Size, 26> sizes_{};  // 16 of the shape, the layer, a fan, a rule's own, one free
+  std::size_t used_ = 0;
   bool has_base_ = false;
 };
 
