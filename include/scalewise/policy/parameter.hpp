@@ -9,6 +9,7 @@
 
 #include "scalewise/messages/error.hpp"
 #include "scalewise/messages/nearest.hpp"
+#include "scalewise/messages/words.hpp"
 #include "scalewise/numeric/number_text.hpp"
 
 namespace scalewise {

@@ -11,6 +11,7 @@
 
 #include "check/experiment.hpp"
 #include "scalewise/check/fault.hpp"
+#include "train/data.hpp"
 
 namespace scalewise::verdicts {
 
