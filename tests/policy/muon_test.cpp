@@ -217,9 +217,10 @@ TEST_CASE("An optimizer is known by its id and by the words of code bases, as th
         "--optimizer = spectrl: expected " + all + " (hint: did you mean spectral?)");
   CHECK(refusal("adam") == "--optimizer = adam: expected " + all + " (hint: did you mean adamw?)");
   // Words that many Muons go by: each factor would be a guess.
-  for (const char* name : {"muon", "Muon", "DistMuon", "kimi"}) {
+  for (const char* name : {"muon", "Muon", "DistMuon", "kimi", "lion"}) {
     CHECK_THAT(refusal(name),
-               Catch::Matchers::ContainsSubstring("hint: name a Muon by its own factor"));
+               Catch::Matchers::ContainsSubstring("hint: name a Muon by its own factor") &&
+                   Catch::Matchers::EndsWith("such as sign-sgd for Lion)"));
   }
 }
 

@@ -75,11 +75,11 @@ inline std::string optimizer_id(std::string_view name, const std::string& field 
     all.emplace_back(known.name);
   }
   std::string hint = messages::did_you_mean(name, all);
-  if (name == "muon" || name == "Muon" || hint.empty()) {
+  if (name == "muon" || name == "Muon" || name == "lion" || name == "Lion" || hint.empty()) {
     hint =
         "name a Muon by its own factor or by its option, such as original (torch.optim.Muon), "
-        "spectral "
-        "(Megatron-LM) or spectral_norm (dion)";
+        "spectral (Megatron-LM) or spectral_norm (dion), and another optimizer by one whose steps "
+        "are of the same size, such as sign-sgd for Lion";
   }
   throw InvalidInput(field, messages::printable(name), messages::listed(ids), hint);
 }
