@@ -33,6 +33,7 @@ import warnings
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import torch
+import torch.nn.utils.parametrize
 import torch.utils.checkpoint
 
 from scalewise_describe import describe, make_plan
@@ -194,7 +195,8 @@ def _is_sharded(tensor: torch.Tensor) -> bool:
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.full_tensor() if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+    tensor = tensor.full_tensor() if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+    return tensor.to_dense() if tensor.is_sparse else tensor  # gradients of nn.Embedding(sparse=True)
 
 
 def _own_part(values: torch.Tensor, parameter: Any) -> torch.Tensor:
@@ -328,7 +330,8 @@ def _adds_one(module: torch.nn.Module) -> bool:
     copied = object.__new__(type(module))  # fully_shard gives modules a class that does not copy itself
     copied.__dict__.update(module.__dict__, _parameters={
         name: p if p is None else torch.nn.Parameter(torch.zeros(p.shape, **on), requires_grad=False)
-        for name, p in module._parameters.items()})
+        for name, p in module._parameters.items()}, _buffers={  # which batch norms count up
+            name: b if b is None else b.detach().to("cpu", copy=True) for name, b in module._buffers.items()})
     size = next(p.shape[0] for p in module._parameters.values() if p is not None)
     values = torch.linspace(1.0, 2.0, size, **on).reshape(1, 1, size)
     try:
@@ -351,6 +354,13 @@ def _stored_from_zero(model: Model, plan: Plan, pairs: List[Tuple[Dict[str, Any]
     return found
 
 
+def _padding_rows(model: Any) -> Dict[int, int]:
+    """By the id of an embedding's weight the row that pads: it has no gradient, and is zero as PyTorch draws it."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    return {id(module.weight): module.padding_idx for module in modules
+            if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and module.padding_idx is not None}
+
+
 def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, keep: Sequence[str] = ()) -> None:
     """Draws every tensor from its planned distribution, in place; rows of padding become zero. Vectors whose distribution
     is "own" stay as they are, and tensors whose names in the plan match a pattern of `keep`, such as "*.norm.weight". Norms of
@@ -371,10 +381,13 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, kee
            for mean in [plan.entries[part["entry"]]["init_mean"]["value"]]
            if not abs(mean) + 9 * stds[part["entry"]] < min(torch.finfo(parameter.dtype).max, 3e38)])
     from_zero = _stored_from_zero(model, plan, pairs)
+    padding = _padding_rows(model)
     with torch.no_grad():
         for tensor, parameter in pairs:
             values = _drawn(tensor, lambda entry: _draw(plan.entries[entry], stds[entry], seed)).reshape(parameter.shape)
             values = values - 1 if id(parameter) in from_zero else values
+            if id(parameter) in padding:
+                values[padding[id(parameter)]] = 0
             if not _is_sharded(parameter):
                 parameter.copy_(values)
             elif parameter.device_mesh.get_coordinate() is not None:  # type: ignore[attr-defined]
@@ -422,7 +435,7 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
         settings = _settings(plan, tensor, lr, weight_decay, eps)
         # Formulas that mean the same differ in the last digit.
         key = tuple(f"{tensor[name]:.12g}" for name in FACTORS)
-        group = groups.setdefault(key, {"params": [], **settings, "lr_scale": tensor["learning_rate"]})
+        group = groups.setdefault(key, {"params": [], **settings, "lr_factor": tensor["learning_rate"]})
         group["params"].append(parameter)
     fail(problems)
     return list(groups.values())
@@ -434,10 +447,13 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     Raises: ValueError, and changes nothing, where a group is not one of param_groups().
     """
     fail([*_settings_problems(lr=lr),
-           *(f"group {g}: lr_scale (missing): expected the groups of param_groups()"
-             for g, group in enumerate(optimizer.param_groups) if "lr_scale" not in group)])
+           *(f"group {g}: lr_factor (missing): expected the groups of param_groups()"
+             for g, group in enumerate(optimizer.param_groups) if "lr_factor" not in group)])
     for group in optimizer.param_groups:
-        group["lr"] = lr * group["lr_scale"]
+        if torch.is_tensor(group["lr"]):  # which a compiled or captured step reads
+            group["lr"].fill_(lr * group["lr_factor"])
+        else:
+            group["lr"] = lr * group["lr_factor"]
 
 
 Optimizers = Union[torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]]
@@ -598,10 +614,16 @@ def measure_step(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> M
     return MeasuredStep(rms, float(values[0]), tuple(names), text)
 
 
+def _inner(optimizer: Any) -> Any:
+    """The optimizer that Accelerate's wraps, whose own step() may do nothing."""
+    while "param_groups" not in getattr(optimizer, "__dict__", {"param_groups": 0}) and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return optimizer
+
+
 def _first_step(optimizer: Any, parameter: torch.Tensor, group: Dict[str, Any], gradient: torch.Tensor) -> torch.Tensor:
     """The step from zeros along a gradient, as doubles; leaves no trace."""
-    while "param_groups" not in vars(optimizer) and hasattr(optimizer, "optimizer"):
-        optimizer = optimizer.optimizer  # that of Accelerate
+    optimizer = _inner(optimizer)
     before, old_gradient = parameter.detach().clone(), parameter.grad
     old_state = optimizer.state.get(parameter, {})
     kept = {name: vars(optimizer)[name] for name in ("param_groups", "state", "_optimizer_step_pre_hooks",
@@ -728,18 +750,35 @@ def _whole_number(name: str, value: Any, least: int, end: int, range_text: str) 
     raise ValueError(f"{name} = {shown(value)}: expected a whole number {range_text}")
 
 
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 class _Pass:
     """One forward pass of the model, as the hooks saw it."""
 
-    def __init__(self, step: int, batch: Optional[torch.Tensor], same_batch: bool):
+    def __init__(self, step: int, batch: List[torch.Tensor], same_batch: bool):
         self.step, self.batch, self.same_batch = step, batch, same_batch
         self.grad = False  # whether the logits require a gradient
         self.records: Dict[Tuple[str, str], List[Any]] = {}
         self.values: Dict[str, torch.Tensor] = {}
 
 
+def _tensors(value: Any) -> List[torch.Tensor]:
+    """All tensors of a batch, such as a dict of them."""
+    if torch.is_tensor(value):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return [tensor for one in inner for tensor in _tensors(one)]
+
+
+def _doubles(value: torch.Tensor) -> torch.Tensor:
+    """Apple's GPUs have none."""
+    return (value.cpu() if value.device.type == "mps" else value).double()
+
+
 def _sums(value: torch.Tensor) -> List[Any]:
-    value = value.detach().double()
+    value = _doubles(value.detach())
     sums = [float(value.abs().sum()), float(value.square().sum())]
     return [*(x if math.isfinite(x) else None for x in sums), value.numel()]
 
@@ -750,6 +789,14 @@ def _in_checkpoint() -> bool:
     while frame is not None and frame.f_code.co_filename != torch.utils.checkpoint.__file__:
         frame = frame.f_back
     return frame is not None
+
+
+def _owner(model: torch.nn.Module, name: str, module: torch.nn.Module) -> Tuple[str, torch.nn.Module]:
+    """The module that computes with a parameter of this one: that of a parametrization returns the weight itself."""
+    if not isinstance(module, torch.nn.utils.parametrize.ParametrizationList):
+        return name, module
+    name = name.rpartition("parametrizations.")[0].rstrip(".")
+    return name, model.get_submodule(name)
 
 
 class Recorder:
@@ -772,6 +819,10 @@ class Recorder:
                                    "from 1 to 2^62 - 1")
         self._seed = _whole_number("seed", seed, 0, 1 << 64, "from 0 to 2^64 - 1")
         fail(_memory_problems(self._pairs))
+        self._optimizers = [_inner(one) for one in ([optimizer] if hasattr(optimizer, "step") else list(optimizer or ()))]
+        if not self._optimizers or not all(hasattr(one, "step") for one in self._optimizers):
+            raise ValueError(f"optimizer = {shown(optimizer)}: expected an optimizer, or those that step in turn")
+        self._stepped: Set[int] = set()  # optimizers, in the step under way
         self._active, self._step = True, 0
         self._now: Optional[_Pass] = None  # the pass under way
         self._last: Optional[_Pass] = None  # of this step, complete, and not yet recorded
@@ -783,8 +834,8 @@ class Recorder:
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
         self._initial = _planned(plan, keep, self._pairs)
         self._from_zero = _stored_from_zero(model, plan, self._initial)
-        owners = [(id(p), (name, module)) for name, module in model.named_modules() for p in module._parameters.values()
-                  if p is not None]
+        owners = [(id(p), _owner(model, name, module)) for name, module in model.named_modules()
+                  for p in module._parameters.values() if p is not None]
         listed = plan.plan["shape"].get("blocks") == "listed"
         named = dict(reversed(owners) if listed else owners)
         try:  # PyTorch 2 has batches that are passed by name
@@ -797,9 +848,6 @@ class Recorder:
         for tensor, parameter in () if listed else self._pairs:
             name, module = named[id(parameter)]
             self._watch(name, module, plan.entries[tensor["parts"][0]["entry"]])
-        self._optimizers = [optimizer] if hasattr(optimizer, "step") else list(optimizer or ())
-        if not self._optimizers or not all(hasattr(one, "step") for one in self._optimizers):
-            raise ValueError(f"optimizer = {shown(optimizer)}: expected an optimizer, or those that step in turn")
         self._values: List[torch.Tensor] = []  # before the step under way, or after the last one
         self._changed: Dict[str, None] = {}  # tensors that something changed between two steps
         self._steps = [self._wrap(one) for one in self._optimizers]
@@ -841,8 +889,7 @@ class Recorder:
                             (list(self._changed), "changed between steps, which updates do not show (an average, clamping, "
                                                   "another initialization or optimizer)")):
             if names:
-                more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-                lines.append(f"{', '.join(names[:3])}{more}: {what}")
+                lines.append(f"{_few(names)}: {what}")
         if not self._active and not self._step:
             lines.append("updates: step() of the optimizer that Recorder was given was not called")
         return [*lines, *self._notes]
@@ -916,6 +963,10 @@ class Recorder:
         if self._layouts[block] == "":
             return None
         output = output[0] if isinstance(output, tuple) and output else output
+        if torch.is_tensor(output) and output.dim() == 3:
+            shapes = [tuple(one.shape[:2]) for one in (self._now.batch if self._now else ())]
+            if tuple(output.shape[:2]) not in shapes and tuple(output.shape[1::-1]) in shapes:
+                output = output.transpose(0, 1)  # (tokens, batch, width), as of fairseq and Megatron-LM
         if not torch.is_tensor(output) or output.dim() != 3 or output.shape[1] < 3:
             return self._skip_layout(block, "the attention's output is not (batch, three or more tokens, width)")
         if self._plan.plan["shape"]["heads"] < 2:
@@ -969,7 +1020,7 @@ class Recorder:
             gradients = [torch.autograd.grad((output[0, t] * direction).sum(), parameter, retain_graph=True,
                                              allow_unused=True)[0] for t in (0, -1)]
             for part in wanted if all(gradient is not None for gradient in gradients) else ():
-                parts = [_gather(gradient, tensor, part).double() for gradient in gradients]
+                parts = [_doubles(_gather(gradient, tensor, part)) for gradient in gradients]
                 found[roles[part["entry"]]] = (tensor["name"], part["entry"],
                                                *(p if tensor["transposed"] else p.t() for p in parts))
         return found
@@ -980,10 +1031,10 @@ class Recorder:
     def _begin(self, _: Any, arguments: Any, options: Any = None) -> None:
         if self._recorded:
             return
-        batch = next((value for value in (*arguments, *(options or {}).values()) if torch.is_tensor(value)), None)
-        batch = None if batch is None else batch.detach().clone()
-        first = self._first.batch if self._first else None
-        same = batch is None or first is None or batch.shape == first.shape and bool((batch == first).all())
+        batch = [value.detach().clone() for value in _tensors([arguments, options or {}])]
+        first = self._first.batch if self._first else batch
+        # The last pass may be without labels; NaN is itself.
+        same = all(a.shape == b.shape and bool(((a == b) | (a != a) & (b != b)).all()) for a, b in zip(batch, first))
         self._now = _Pass(self._step, batch, same)
 
     def _seen(self, name: str, value: Any) -> None:
@@ -1029,6 +1080,11 @@ class Recorder:
         self._records.update({(done.step, *key): sums for key, sums in done.records.items()})
         if gradient is not None:
             self._records[done.step, "gradient", "logits"] = _sums(gradient)
+        if self._first:
+            lost = [name for signal, name in self._first.records if (signal, name) not in done.records
+                    or done.same_batch and ("change", name) not in done.records]
+            if lost:
+                self._notes[f"step {done.step}: {_few(lost)}: not seen as at step 0 (not called, or of another shape)"] = None
         if done.step == 0:
             self._first = done
         elif not done.same_batch:
@@ -1049,16 +1105,20 @@ class Recorder:
                 sizes[name] += math.inf if size is None else size
         return [t["name"] for t, _ in self._pairs if t["parts"] and all(sizes.get(p["entry"]) == 0 for p in t["parts"])]
 
-    def _record_gradients(self) -> None:
+    def _record_gradients(self, scale: Optional[torch.Tensor]) -> None:
         self._record_pass(self._last)
         for tensor, parameter in self._pairs:
-            for part in tensor["parts"] if parameter.grad is not None else ():
-                self._records[self._step, "gradient", part["entry"]] = _sums(_gather(_whole(parameter.grad), tensor, part))
+            if parameter.grad is None:
+                continue
+            gradient = _whole(parameter.grad) if scale is None else _whole(parameter.grad) / scale.to(parameter.device)
+            for part in tensor["parts"]:
+                self._records[self._step, "gradient", part["entry"]] = _sums(_gather(gradient, tensor, part))
 
     def _record_step(self, optimizer: torch.optim.Optimizer, take_step: Any, *arguments: Any, **options: Any) -> Any:
-        if not self._active:
+        skipped = getattr(optimizer, "found_inf", None)  # what GradScaler leaves to fused optimizers
+        if not self._active or skipped is not None and bool(skipped):
             return take_step(*arguments, **options)
-        if optimizer is self._optimizers[0]:
+        if not self._stepped:
             if not self._values:
                 self._values = [_whole(parameter).detach().clone() for _, parameter in self._pairs]
             for i, (tensor, parameter) in enumerate(self._pairs):
@@ -1073,18 +1133,20 @@ class Recorder:
             def evaluate() -> Any:  # the gradients are those after the first evaluation
                 loss = closure()
                 if not seen:
-                    seen.append(self._record_gradients())
+                    seen.append(self._record_gradients(None))
                 return loss
 
             if closure is None:
-                self._record_gradients()
+                self._record_gradients(getattr(optimizer, "grad_scale", None))
             elif arguments:
                 arguments = (evaluate, *arguments[1:])
             else:
                 options["closure"] = evaluate
         result = take_step(*arguments, **options)
-        if optimizer is not self._optimizers[-1]:
+        self._stepped.add(id(optimizer))
+        if len(self._stepped) < len(self._optimizers):
             return result
+        self._stepped.clear()
         for (tensor, parameter), kept in zip(self._pairs, self._values):
             now = _whole(parameter).detach()
             added = now - kept

@@ -27,17 +27,20 @@ def _of_module(module: torch.nn.Module, name: str, parameter: torch.Tensor) -> T
     vector = parameter.dim() == 1
     if vector and (name == "bias" or name.startswith("bias_") or name.endswith("_bias")):
         return "bias", "o"
+    if vector and name != "weight":
+        return "other", "o"
     if isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
         return "embedding", "io"
     if isinstance(module, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)):
-        return "linear", "io" + kernel
+        depthwise = module.groups == module.in_channels > 1  # a single input for each output
+        return "linear", ("oi" if depthwise else "io") + kernel
     if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
         return "linear", "oi" + kernel
     if type(module).__name__ == "Conv1D" and hasattr(module, "nf") and parameter.dim() == 2:  # of transformers
         return "linear", "io"
     if isinstance(module, (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)) and parameter.dim() == 2:
         return "linear", "oi"
-    if vector and name == "weight" and "norm" in type(module).__name__.lower():
+    if vector and "norm" in type(module).__name__.lower():
         return "gain", "o"
     return "other", "i" * (parameter.dim() - 1) + "o" * min(parameter.dim(), 1)
 

@@ -48,6 +48,8 @@ struct EachKind : torch::nn::Module {
     register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, width, 3)));
     register_module(
         "back", torch::nn::ConvTranspose1d(torch::nn::ConvTranspose1dOptions(width, 2 * width, 4)));
+    register_module("wider", torch::nn::ConvTranspose2d(
+                                 torch::nn::ConvTranspose2dOptions(width, width, 4).groups(width)));
     register_module("norm1", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})));
     register_module("norm2", torch::nn::GroupNorm(torch::nn::GroupNormOptions(2, width)));
     register_module("norm3", RmsNorm(width));

@@ -88,6 +88,7 @@ class EachKind(nn.Module):
         self.bag = nn.EmbeddingBag(5, width)
         self.conv = nn.Conv2d(3, width, 3)
         self.back = nn.ConvTranspose1d(width, 2 * width, 4)
+        self.wider = nn.ConvTranspose2d(width, width, 4, groups=width)
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.GroupNorm(2, width), RmsNorm(width)
         self.attention = nn.MultiheadAttention(width, 2)
         self.recurrent, self.cell = nn.LSTM(width, 2 * width), nn.GRUCell(width, width)

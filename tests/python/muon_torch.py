@@ -67,7 +67,7 @@ class TwoOptimizers(unittest.TestCase):
         self.assertEqual(len(matrices), 12)
         self.assertEqual(self.names_in(optimizers["adamw"]), set(self.model) - matrices)
         for group in optimizers["muon-original"].param_groups:
-            self.assertEqual(set(group), {"params", "lr", "weight_decay", "lr_scale"})  # no epsilon
+            self.assertEqual(set(group), {"params", "lr", "weight_decay", "lr_factor"})  # no epsilon
         # Width 32 to 64 under √max(1, fo/fi): mlp_down, with its 4 to 1, keeps √(m_fo/m_fi) = 1.
         self.assertEqual({group["lr"] for group in optimizers["muon-original"].param_groups}, {0.02})
 

@@ -414,7 +414,7 @@ class Optimizers(unittest.TestCase):
         optimizer = torch.optim.AdamW([*self.groups, {"params": [nn.Parameter(torch.zeros(3))]}], lr=1.0)
         rates = [group["lr"] for group in optimizer.param_groups]
         message = message_of(scalewise.set_lr, optimizer, 0.5)
-        self.assertEqual(message, f"group {len(self.groups)}: lr_scale (missing): expected the groups of "
+        self.assertEqual(message, f"group {len(self.groups)}: lr_factor (missing): expected the groups of "
                          "param_groups()")
         self.assertEqual([group["lr"] for group in optimizer.param_groups], rates)
 
@@ -602,9 +602,9 @@ class Verdicts(unittest.TestCase):
         self.fails_with("output multiplier missing", "complete-p", "hf-gpt2", no_multiplier)
 
     def test_another_order_of_query_key_and_value_is_named(self):
-        """The model cuts [query, key, value], whatever the plan says."""
+        """The model cuts [query, key, value], whatever the plan says. The second projects (tokens, batch, width)."""
         name, width = "transformer.h.0.attn.c_attn.weight", 64
-        for rule, names in zip(DEPTHS, LINEAR):
+        for tokens_first, (rule, names) in enumerate(zip(DEPTHS, LINEAR)):
             linear, (depth, base_depth) = LINEAR[names], DEPTHS[rule]
             for order in itertools.permutations(("query", "key", "value")):
                 with tempfile.TemporaryDirectory() as folder:
@@ -616,6 +616,8 @@ class Verdicts(unittest.TestCase):
                     plan = plan_of(rule, "--base-preset", "gpt2", *shape, names=str(dialect))
                 model = SmallGpt(plan.multipliers(), VOCAB, CONTEXT, width, width // HEAD, linear, kv_heads=2)
                 scalewise.apply(model, plan, base_std=0.1, seed=1)
+                for block in model.transformer.h if tokens_first else ():
+                    block.attn.__dict__["c_proj"] = lambda y, of=block.attn.c_proj: of(y.transpose(0, 1)).transpose(0, 1)
                 recorder = scalewise.Recorder(model, plan, torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.005)))
                 with self.subTest(rule=rule, names=names, order=order):
                     if order == ("query", "key", "value"):

@@ -35,6 +35,14 @@ bool is_one_of(const torch::nn::Module& module) {
   return ((dynamic_cast<const Types*>(&module) != nullptr) || ...);
 }
 
+/// A convolution that reads a single input for each output.
+template <class Convolution>
+bool is_depthwise(const torch::nn::Module& module) {
+  const auto* found = dynamic_cast<const Convolution*>(&module);
+  return found != nullptr && found->options.groups() > 1 &&
+         found->options.groups() == found->options.in_channels();
+}
+
 /// LayerNormImpl, and a norm of your own, by its name.
 inline bool is_norm(const torch::nn::Module& module) {
   std::string name = module.name().substr(module.name().rfind(':') + 1);
@@ -50,10 +58,14 @@ inline std::string kind_of(const torch::nn::Module& module, std::string_view nam
   using namespace torch::nn;
   const bool bias = name == "bias" || name.starts_with("bias_") || name.ends_with("_bias");
   if (axes == 1 && bias) return "bias:o";
+  if (axes == 1 && name != "weight") return "other:o";
   const std::string kernel(axes > 2 ? axes - 2 : 0, 'k');
   if (is_one_of<EmbeddingImpl, EmbeddingBagImpl>(module)) return "embedding:io";
   if (is_one_of<ConvTranspose1dImpl, ConvTranspose2dImpl, ConvTranspose3dImpl>(module)) {
-    return "linear:io" + kernel;
+    const bool depthwise = is_depthwise<ConvTranspose1dImpl>(module) ||
+                           is_depthwise<ConvTranspose2dImpl>(module) ||
+                           is_depthwise<ConvTranspose3dImpl>(module);
+    return (depthwise ? "linear:oi" : "linear:io") + kernel;
   }
   if (is_one_of<LinearImpl, Conv1dImpl, Conv2dImpl, Conv3dImpl>(module)) {
     return "linear:oi" + kernel;
@@ -61,7 +73,7 @@ inline std::string kind_of(const torch::nn::Module& module, std::string_view nam
   const bool stored_as_linear = is_one_of<RNNImpl, LSTMImpl, GRUImpl, RNNCellImpl, LSTMCellImpl,
                                           GRUCellImpl, MultiheadAttentionImpl>(module);
   if (axes == 2 && stored_as_linear) return "linear:oi";
-  if (axes == 1 && name == "weight" && is_norm(module)) return "gain:o";
+  if (axes == 1 && is_norm(module)) return "gain:o";
   return "other:" + std::string(axes > 1 ? axes - 1 : 0, 'i') + (axes > 0 ? "o" : "");
 }
 

@@ -68,8 +68,8 @@ def record(path: pathlib.Path, model: str, plan: scalewise.Plan, case: str, widt
         scalewise.apply(net, plan, base_std=base_stds(model, drawn.depth).__getitem__, seed=seed, keep=one.vectors)
     groups: List[Dict[str, Any]] = scalewise.param_groups(net, plan, lr=drawn.rate)
     for group in groups:
-        group["lr"] *= {"one learning rate": 1 / group["lr_scale"],
-                        "factors of rates applied twice": group["lr_scale"]}.get(case, 1)
+        group["lr"] *= {"one learning rate": 1 / group["lr_factor"],
+                        "factors of rates applied twice": group["lr_factor"]}.get(case, 1)
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95))
     recorder = scalewise.Recorder(net, plan, optimizer, seed=seed, keep=one.vectors)
     batch = [part[:drawn.batch] for part in one.data()[0](torch.Generator().manual_seed(seed))]

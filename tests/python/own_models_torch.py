@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The scalewise authors
+# SPDX-License-Identifier: MIT
+"""Models of one's own, of which make_plan() has the plan: what their modules, batches and optimizers do besides.
+
+    own_models_torch.py PLAN_PROGRAM SOURCE_FOLDER
+"""
+
+import json
+import os
+import sys
+import unittest
+import unittest.mock
+import warnings
+
+import torch_support
+from torch_support import message_of, scalewise, torch
+
+from torch import nn
+from torch.nn.utils import parametrize
+
+os.environ["PATH"] = f"{torch_support.PLAN.parent}{os.pathsep}{os.environ['PATH']}"
+X = torch.linspace(-1, 1, 40).reshape(8, 5)
+
+
+def mlp(width):
+    return nn.Sequential(nn.Linear(5, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
+
+
+def words(width, **options):
+    return nn.Sequential(nn.Embedding(50, width, **options), nn.Linear(width, width), nn.Linear(width, 10))
+
+
+def planned(make, *options, width=64):
+    torch.manual_seed(0)
+    model = make(width)
+    plan = scalewise.make_plan("maximal-update", model, make(16), *options)
+    scalewise.apply(model, plan, base_std=0.1)
+    return model, plan
+
+
+def adamw(model, plan, lr=0.01):
+    return torch.optim.AdamW(scalewise.param_groups(model, plan, lr=lr))
+
+
+def records_of(recorder):
+    """What save() writes."""
+    with warnings.catch_warnings(), unittest.mock.patch("scalewise._append_line") as append:
+        warnings.simplefilter("ignore")
+        recorder.save("x")
+    return {(r["step"], r["signal"], r["name"]): [r["sum_abs"], r["sum_squares"], r["count"]]
+            for r in json.loads(append.call_args[0][1])["records"]}
+
+
+def step(model, optimizer, *batch, **options):
+    optimizer.zero_grad()
+    model(*batch, **options).square().mean().backward()
+    optimizer.step()
+
+
+class Start(unittest.TestCase):
+    def test_a_row_that_pads_stays_zero(self):
+        for make in (lambda width: words(width, padding_idx=3),
+                     lambda width: nn.Sequential(nn.EmbeddingBag(50, width, mode="sum", padding_idx=3), nn.Linear(width, 10))):
+            model, _ = planned(make)
+            zero = (model[0].weight == 0).all(1)
+            self.assertEqual(zero.nonzero().tolist(), [[3]])
+
+    def test_batch_norms_have_counted_nothing(self):
+        model, plan = planned(lambda width: nn.Sequential(nn.Linear(5, width), nn.BatchNorm1d(width), nn.Linear(width, 3)))
+        scalewise.Recorder(model, plan, adamw(model, plan))
+        self.assertEqual(model[1].num_batches_tracked.item(), 0)
+
+    def test_a_depthwise_convolution_has_one_input_in_both_directions(self):
+        def depthwise(kind):
+            return lambda width: nn.Sequential(nn.Conv2d(3, width, 1), kind(width, width, 4, groups=width), nn.Conv2d(width, 3, 1))
+
+        for kind in (nn.Conv2d, nn.ConvTranspose2d):
+            _, plan = planned(depthwise(kind))
+            self.assertEqual(plan.entries["1.weight"]["fan_in"], 16, kind)
+
+
+class Rates(unittest.TestCase):
+    def test_a_scheduler_that_scales_groups_leaves_them(self):
+        """timm multiplies the initial rate by `lr_scale`, where groups have that (timm/scheduler/scheduler.py)."""
+        model, plan = planned(mlp)
+        optimizer = adamw(model, plan)
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] * group.get("lr_scale", 1.0)
+        scalewise.check_optimizer(optimizer, model, plan, lr=0.01)
+
+    def test_a_rate_in_a_tensor_stays_there(self):
+        model, plan = planned(mlp)
+        optimizer = adamw(model, plan)
+        rates = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
+        tensors = [group["lr"] for group in optimizer.param_groups]
+        scalewise.set_lr(optimizer, 0.02)
+        for group, tensor, rate in zip(optimizer.param_groups, tensors, rates):
+            self.assertIs(group["lr"], tensor)
+            self.assertAlmostEqual(tensor.item(), 2 * rate)
+
+
+class AnyBatch(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = mlp(width)
+
+    def forward(self, batch, other=0.0):
+        return self.layers((batch["x"] if isinstance(batch, dict) else batch[0] if isinstance(batch, list) else batch) + other)
+
+
+class Scaled(torch.optim.AdamW):
+    """A fused optimizer, to which GradScaler leaves its scale (torch/cuda/amp/grad_scaler.py: step)."""
+
+    def step(self, closure=None):
+        if self.found_inf:
+            return
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad /= self.grad_scale
+        super().step(closure)
+
+
+class Recorded(unittest.TestCase):
+    def test_another_batch_is_seen_wherever_its_tensors_are(self):
+        calls = {"dict": lambda x: ({"x": x},), "list": lambda x: ([x],), "second": lambda x: (torch.zeros(8, 5), x)}
+        for name, batch in calls.items():
+            for other in (X, X.flip(0)):
+                with self.subTest(name, same=other is X):
+                    model, plan = planned(AnyBatch)
+                    recorder = scalewise.Recorder(model, plan, adamw(model, plan))
+                    step(model, recorder._optimizers[0], *batch(X))
+                    step(model, recorder._optimizers[0], *batch(other))
+                    self.assertEqual(any("another batch" in line for line in recorder.unchecked), other is not X)
+
+    def test_gradients_that_are_sparse(self):
+        found = []
+        for sparse in (False, True):
+            model, plan = planned(lambda width: words(width, sparse=sparse), "--optimizer", "sgd")
+            optimizer = torch.optim.SGD(scalewise.param_groups(model, plan, lr=0.1), lr=0.1)
+            recorder = scalewise.Recorder(model, plan, optimizer)
+            step(model, optimizer, torch.tensor([[0, 3], [3, 7]]))
+            found.append(records_of(recorder)[0, "gradient", "0.weight"])
+        self.assertEqual(*found)
+
+    def test_a_scale_that_the_optimizer_takes_out(self):
+        plain, plan = planned(mlp)
+        optimizer = adamw(plain, plan)
+        expected = scalewise.Recorder(plain, plan, optimizer)
+        step(plain, optimizer, X)
+        step(plain, optimizer, X)
+        plain(X)
+        model, _ = planned(mlp)
+        optimizer = Scaled(scalewise.param_groups(model, plan, lr=0.01))
+        recorder = scalewise.Recorder(model, plan, optimizer)
+        for infinite in (True, False, True, False):  # two overflow, and are no steps
+            optimizer.zero_grad()
+            (model(X).square().mean() * 1024).backward()
+            optimizer.grad_scale, optimizer.found_inf = torch.tensor(1024.0), torch.tensor(float(infinite))
+            optimizer.step()
+        model(X)
+        of_loss = (0, "gradient", "logits"), (1, "gradient", "logits")  # whose scale only the loss has
+        found, unscaled = records_of(recorder), records_of(expected)
+        self.assertEqual({key: value for key, value in found.items() if key not in of_loss},
+                         {key: value for key, value in unscaled.items() if key not in of_loss})
+        self.assertEqual(found.keys(), unscaled.keys())
+
+    def test_optimizers_step_in_any_order(self):
+        found = []
+        for order in (1, -1):
+            model, plan = planned(mlp, "--optimizer", "muon-original")
+            both = [torch.optim.SGD(scalewise.param_groups(model, plan, lr=0.01, optimizer="muon-original"), lr=0.1),
+                    torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01, optimizer="adamw"))]
+            recorder = scalewise.Recorder(model, plan, both)
+            for _ in range(2):
+                model.zero_grad()
+                model(X).square().mean().backward()
+                for one in both[::order]:
+                    one.step()
+            model(X)
+            found.append(records_of(recorder))
+        self.assertEqual(*found)
+
+    def test_an_optimizer_of_accelerate_that_waits(self):
+        class Waiting:  # accelerate/optimizer.py: AcceleratedOptimizer.step
+            def __init__(self, optimizer):
+                self.optimizer, self.waits = optimizer, False
+
+            def step(self):
+                if not self.waits:
+                    self.optimizer.step()
+
+        found = []
+        for waits in ((False, False), (True, False, True, False)):
+            model, plan = planned(mlp)
+            outer = Waiting(adamw(model, plan))
+            recorder = scalewise.Recorder(model, plan, outer)
+            for outer.waits in waits:
+                model.zero_grad()
+                model(X).square().mean().backward()
+                outer.step()
+            model(X)
+            found.append({key: value for key, value in records_of(recorder).items() if key[1] == "update"})
+        self.assertEqual(*found)
+
+    def test_a_matrix_that_is_computed_from_another_is_not_the_output(self):
+        class Symmetric(nn.Module):
+            def forward(self, weight):
+                return (weight + weight.T) / 2
+
+        def make(width):
+            model = nn.Sequential(nn.Linear(5, width), nn.Linear(width, width, bias=False), nn.Linear(width, 3))
+            parametrize.register_parametrization(model[1], "weight", Symmetric())
+            return model
+
+        model = make(64)
+        plan = scalewise.make_plan("maximal-update", model, make(16), kinds={"*.original": "linear:oi"})
+        scalewise.apply(model, plan, base_std=0.1)
+        optimizer = adamw(model, plan)
+        recorder = scalewise.Recorder(model, plan, optimizer)
+        step(model, optimizer, X)
+        self.assertEqual(records_of(recorder)[0, "value", "1.parametrizations.weight.original"][2], 8 * 64)
+
+    def test_a_refused_optimizer_leaves_the_model_as_it_was(self):
+        model, plan = planned(mlp)
+        message_of(scalewise.Recorder, model, plan, "adam")
+        self.assertFalse(any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()))
+
+    def test_what_the_last_pass_does_not_show_is_listed(self):
+        class LastAlone(nn.Module):  # as nanoGPT's forward, which has the logits of the last token without targets
+            def __init__(self, width):
+                super().__init__()
+                self.embed, self.head = nn.Embedding(30, width), nn.Linear(width, 30, bias=False)
+
+            def forward(self, x, whole=False):
+                return self.head(self.embed(x) if whole else self.embed(x)[:, [-1]])
+
+        model, plan = planned(LastAlone)
+        optimizer = adamw(model, plan)
+        recorder = scalewise.Recorder(model, plan, optimizer)
+        batch = torch.arange(12).reshape(3, 4)
+        step(model, optimizer, batch, whole=True)
+        model(batch)
+        records_of(recorder)
+        self.assertEqual(recorder.unchecked, ["step 1: head.weight, logits: not seen as at step 0 (not called, or of another shape)"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
