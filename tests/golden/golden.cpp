@@ -72,7 +72,8 @@ int main(int argc, char** argv) {
     if (names.empty()) {
       for (const auto& [name, check] : checks) names.push_back(name);
 #ifndef SCALEWISE_GOLDEN_KERNELS
-      std::cout << "golden: kernels.json: not checked; this program was built with SCALEWISE_TEST_KERNELS off\n";
+      std::cout << "golden: kernels.json: not checked; this program was built with "
+                   "SCALEWISE_TEST_KERNELS off\n";
 #endif
     }
     bool all = true;
