@@ -203,6 +203,28 @@ TEST_CASE("A module that two descriptions describe is filled and grouped by its 
         }) == "keep = *.A_log: expected a pattern of names of the plan's tensors");
 }
 
+TEST_CASE("Rows of embeddings that pad stay zero") {
+  using namespace torch::nn;
+  struct Words : Module {
+    explicit Words(std::int64_t width)
+        : embed(register_module("embed", Embedding(EmbeddingOptions(9, width).padding_idx(3)))),
+          bag(register_module("bag", EmbeddingBag(EmbeddingBagOptions(9, width).padding_idx(4)))),
+          out(register_module("out", Linear(width, 2))) {}
+    Embedding embed;
+    EmbeddingBag bag;
+    Linear out;
+  } model(16);
+  libtorch::PlannedModule planned = libtorch::plan_module(
+      model, plan_of(from_descriptions(libtorch::describe(model), libtorch::describe(Words(4)))));
+  libtorch::initialize(planned, 1, 0.02);
+  const auto zeros = [](const at::Tensor& weight) {
+    return std::pair{weight.eq(0).all(1).nonzero().numel(),
+                     weight.eq(0).all(1).nonzero().sum().item<std::int64_t>()};
+  };
+  CHECK(zeros(model.embed->weight) == std::pair<std::int64_t, std::int64_t>{1, 3});
+  CHECK(zeros(model.bag->weight) == std::pair<std::int64_t, std::int64_t>{1, 4});
+}
+
 TEST_CASE("Values of a module's own stay, and what is never trained is left out") {
   const std::vector<libtorch::GivenKind> given{{"positions", "fixed"}};
   OwnValues model(16);

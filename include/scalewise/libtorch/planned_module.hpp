@@ -3,6 +3,7 @@
 #pragma once
 
 #include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
 
 #include <cmath>
 #include <cstddef>
@@ -25,7 +26,8 @@ namespace scalewise::libtorch {
 /// A plan and the parameters of a module that it is for; they are the module's own, not copies.
 struct PlannedModule {
   dialect::NamedPlan named;
-  std::vector<at::Tensor> parameters;  // one per tensor of the assignment
+  std::vector<at::Tensor> parameters;                        // one per tensor of the assignment
+  std::vector<std::pair<at::Tensor, std::int64_t>> padding;  // embeddings, and their rows that pad
 
   const dialect::OwnerTensor& tensor(std::size_t i) const { return named.assignment.tensors[i]; }
 };
@@ -54,6 +56,21 @@ inline std::pair<std::vector<at::Tensor>, std::int64_t> views_of(const at::Tenso
 inline at::Tensor part_of(const at::Tensor& tensor, const dialect::OwnedPart& part) {
   const auto [views, cut] = views_of(tensor, part);
   return views.size() == 1 ? views.front() : at::cat(views, cut);
+}
+
+/// Rows that have no gradient, since they pad: they are zero, as LibTorch draws them.
+inline std::vector<std::pair<at::Tensor, std::int64_t>> padding_rows(
+    const torch::nn::Module& module) {
+  std::vector<std::pair<at::Tensor, std::int64_t>> rows;
+  const auto add = [&](const auto* embedding) {
+    if (embedding == nullptr || !embedding->options.padding_idx()) return;
+    rows.emplace_back(embedding->weight, *embedding->options.padding_idx());
+  };
+  for (const auto& part : module.modules(/*include_self=*/false)) {
+    add(part->as<torch::nn::Embedding>());
+    add(part->as<torch::nn::EmbeddingBag>());
+  }
+  return rows;
 }
 
 /// A line for each parameter that no longer has the sizes that were planned, as after a checkpoint of another width.
@@ -88,7 +105,8 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan,
     model.push_back({item.key(), item.value().sizes().vec(), item.value().unsafeGetTensorImpl()});
   }
   dialect::Assignment assignment = classify(names, plan.shape, model, plan.extras);
-  PlannedModule planned{name_plan(std::move(plan), std::move(assignment)), {}};
+  PlannedModule planned{
+      name_plan(std::move(plan), std::move(assignment)), {}, detail::padding_rows(module)};
   for (std::string& problem : detail::stale_parameters(module)) {
     planned.named.assignment.problems.push_back(std::move(problem));
   }
@@ -116,7 +134,8 @@ inline PlannedModule plan_module(const torch::nn::Module& module, Plan plan) {
   for (const Entry& entry : plan.entries) {
     own.tensors.push_back({entry.name, {entry.rows, entry.columns}, false, {{entry.name, {}}}, {}});
   }
-  PlannedModule planned{name_plan(std::move(plan), std::move(own)), {}};
+  PlannedModule planned{
+      name_plan(std::move(plan), std::move(own)), {}, detail::padding_rows(module)};
   std::vector<std::string> problems = detail::stale_parameters(module);
   std::map<const void*, std::string> names;  // of the plan's tensors
   const auto parameters = module.named_parameters();
@@ -220,6 +239,9 @@ inline void initialize(PlannedModule& planned, std::uint64_t seed,
       for (std::size_t v = 0; v < views.size(); begin += lengths[v++]) {
         views[v].copy_(values.dim() > 0 ? values.narrow(cut, begin, lengths[v]) : values);
       }
+    }
+    for (const auto& [embedding, row] : planned.padding) {
+      if (embedding.is_same(planned.parameters[i])) embedding.select(0, row).zero_();
     }
   }
 }
