@@ -22,7 +22,7 @@ import unittest.mock
 import warnings
 
 import torch_support
-from torch_support import message_of, scalewise, settings, torch
+from torch_support import message_of, records_of, scalewise, settings, torch
 
 from small_gpt import SmallGpt
 from torch import nn
@@ -62,15 +62,6 @@ def train(model, optimizer, steps=3):
         loss_of(model).backward()
         optimizer.step()
     model(BATCH[:, :-1])
-
-
-def records_of(recorder):
-    """What save() writes."""
-    with warnings.catch_warnings(), unittest.mock.patch("scalewise._append_line") as append:
-        warnings.simplefilter("ignore")
-        recorder.save("x")
-    return {(r["step"], r["signal"], r["name"]): [r["sum_abs"], r["sum_squares"], r["count"]]
-            for r in json.loads(append.call_args[0][1])["records"]}
 
 
 @functools.cache

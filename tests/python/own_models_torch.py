@@ -6,15 +6,12 @@
     own_models_torch.py PLAN_PROGRAM SOURCE_FOLDER
 """
 
-import json
 import os
 import sys
 import unittest
-import unittest.mock
-import warnings
 
 import torch_support
-from torch_support import message_of, scalewise, torch
+from torch_support import message_of, records_of, scalewise, torch
 
 from torch import nn
 from torch.nn.utils import parametrize
@@ -41,15 +38,6 @@ def planned(make, *options, width=64):
 
 def adamw(model, plan, lr=0.01):
     return torch.optim.AdamW(scalewise.param_groups(model, plan, lr=lr))
-
-
-def records_of(recorder):
-    """What save() writes."""
-    with warnings.catch_warnings(), unittest.mock.patch("scalewise._append_line") as append:
-        warnings.simplefilter("ignore")
-        recorder.save("x")
-    return {(r["step"], r["signal"], r["name"]): [r["sum_abs"], r["sum_squares"], r["count"]]
-            for r in json.loads(append.call_args[0][1])["records"]}
 
 
 def step(model, optimizer, *batch, **options):

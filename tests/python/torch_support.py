@@ -7,6 +7,8 @@ import json
 import pathlib
 import subprocess
 import sys
+import unittest.mock
+import warnings
 
 PLAN, SOURCE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[-1]).resolve()
 
@@ -45,3 +47,12 @@ def message_of(call, *arguments, **options):
     except ValueError as error:
         return str(error)
     raise AssertionError("nothing was refused")
+
+
+def records_of(recorder):
+    """What save() writes."""
+    with warnings.catch_warnings(), unittest.mock.patch("scalewise._append_line") as append:
+        warnings.simplefilter("ignore")
+        recorder.save("x")
+    return {(r["step"], r["signal"], r["name"]): [r["sum_abs"], r["sum_squares"], r["count"]]
+            for r in json.loads(append.call_args[0][1])["records"]}
