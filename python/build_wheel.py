@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The scalewise authors
 # SPDX-License-Identifier: MIT
-"""Builds the wheel of scalewise.py and scalewise_plan.py with the standard library alone, so that `pip install ./python` needs neither
-network nor setuptools. The interface is that of PEP 517."""
+"""Builds the wheel of scalewise*.py with the standard library alone, so that `pip install ./python` needs neither network nor
+setuptools. The interface is that of PEP 517."""
 
 import base64
 import hashlib
@@ -17,12 +17,11 @@ def get_requires_for_build_wheel(config_settings=None):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    module = (HERE / "scalewise.py").read_text(encoding="utf-8")
-    version = re.search(r'^__version__ = "([^"]+)"', module, re.MULTILINE)[1]
+    modules = {path.name: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("scalewise*.py"))}
+    version = re.search(r'^__version__ = "([^"]+)"', modules["scalewise.py"], re.MULTILINE)[1]
     info = f"scalewise-{version}.dist-info"
     files = {
-        "scalewise.py": module,
-        **{f"scalewise_{part}.py": (HERE / f"scalewise_{part}.py").read_text(encoding="utf-8") for part in ("describe", "plan")},
+        **modules,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: scalewise\nVersion: {version}\nLicense: MIT\n"
                             "Summary: Applies the plans of scalewise to PyTorch models and records their training\n"
                             "Requires-Python: >=3.8\n",

@@ -7,8 +7,10 @@
 """
 
 import collections
+import contextlib
 import json
 import math
+import operator
 import os
 import re
 import struct
@@ -386,3 +388,12 @@ def shown(value: Any) -> str:
     """A value in a message: one line of at most 60 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def whole_number(name: str, value: Any, least: int, end: int, range_text: str) -> int:
+    """An int of what stands for one, such as a NumPy integer; ValueError for other values."""
+    with contextlib.suppress(TypeError):
+        number = operator.index(value)
+        if least <= number < end:
+            return number
+    raise ValueError(f"{name} = {shown(value)}: expected a whole number {range_text}")

@@ -21,6 +21,7 @@ import zipfile
 
 CXX, PREFIX, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULES = ["scalewise.py", "scalewise_describe.py", "scalewise_plan.py", "scalewise_record.py", "scalewise_tensors.py"]
 EXAMPLE = ROOT / "examples" / "01_first_plan.cpp"
 
 
@@ -62,7 +63,8 @@ class Packaging(unittest.TestCase):
         shutil.copytree(ROOT / "python", self.folder / "python")
         target = self.folder / "target"
         run(sys.executable, "-m", "pip", "install", "--no-index", "--target", target, self.folder / "python")
-        for name in ("scalewise.py", "scalewise_describe.py", "scalewise_plan.py"):
+        self.assertEqual(sorted(path.name for path in target.glob("*.py")), MODULES)
+        for name in MODULES:
             self.assertEqual((target / name).read_bytes(), (ROOT / "python" / name).read_bytes())
         self.assertTrue(list(target.glob("scalewise-*.dist-info/RECORD")))
         sys.path.insert(0, str(ROOT / "python"))
@@ -124,8 +126,7 @@ class Packaging(unittest.TestCase):
     def check_package(self, package):
         """That all is there, and that a consumer sees the headers of the source, with which it builds."""
         for name in ("share/cmake/scalewise/scalewise-config.cmake", "share/pkgconfig/scalewise.pc",
-                     "share/scalewise/python/scalewise.py", "share/scalewise/python/scalewise_describe.py",
-                     "share/scalewise/python/scalewise_plan.py", "share/doc/scalewise/LICENSE"):
+                     *(f"share/scalewise/python/{name}" for name in MODULES), "share/doc/scalewise/LICENSE"):
             self.assertTrue((package / name).is_file(), name)
         headers = files_below(ROOT / "include")
         self.assertIn(pathlib.Path("scalewise/scalewise.hpp"), headers)

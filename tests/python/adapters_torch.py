@@ -489,7 +489,7 @@ class Steps(unittest.TestCase):
             optimizer = adamw(model)
             recorder = scalewise.Recorder(copy.deepcopy(model) if other_model else model, PLAIN, optimizer)
             train(model, adamw(model) if other_optimizer else optimizer)
-            with unittest.mock.patch("scalewise._append_line"), self.assertWarns(UserWarning) as caught:
+            with unittest.mock.patch("scalewise_record._append_line"), self.assertWarns(UserWarning) as caught:
                 recorder.save("run.jsonl")
             self.assertIn("run.jsonl: not everything was observed: ", str(caught.warning))
             self.assertIn(words, str(caught.warning))
@@ -595,7 +595,7 @@ class Steps(unittest.TestCase):
         optimizer = adamw(model)
         recorder = scalewise.Recorder(model, PLAIN, optimizer)
         train(model, optimizer)
-        with unittest.mock.patch("scalewise._append_line") as append:
+        with unittest.mock.patch("scalewise_record._append_line") as append:
             recorder.save("x")
         line = json.loads(append.call_args[0][1])
         self.assertEqual(list(line), ["schema", "inputs", "size", "seed", "plan", "records", "sum"])

@@ -23,6 +23,7 @@ import warnings
 import torch_support
 from torch_support import SOURCE, message_of, scalewise, torch
 
+import scalewise_record
 from small_gpt import InOut, SmallGpt
 from torch import nn
 from torch.nn import functional as F
@@ -717,7 +718,7 @@ class Saved(unittest.TestCase):
             with open(self.path, "rb") as other, self.assertRaises(BlockingIOError):
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-        with unittest.mock.patch("scalewise.fcntl", LOCK_EX=fcntl.LOCK_EX, flock=lock):
+        with unittest.mock.patch("scalewise_record.fcntl", LOCK_EX=fcntl.LOCK_EX, flock=lock):
             self.save(seed=2)
         self.assertEqual(self.seeds(), [1, 2])
 
@@ -729,7 +730,7 @@ class Saved(unittest.TestCase):
                                (b'{"schema":"scalewise.sweep/2"}\n', "(another kind of file): expected"),
                                (b'{"schema":"scalewise.coordinates/1","x":1}\n', "= scalewise.coordinates/1: expected "
                                 "scalewise.coordinates/2 (hint: another version wrote it"),
-                               (body + scalewise._sum_of(body) + b"\n", "(records of other inputs): expected")):
+                               (body + scalewise_record._sum_of(body) + b"\n", "(records of other inputs): expected")):
             self.path.write_bytes(content)
             with self.subTest(words=words):
                 message = message_of(self.save, seed=2)

@@ -51,7 +51,7 @@ def message_of(call, *arguments, **options):
 
 def records_of(recorder):
     """What save() writes."""
-    with warnings.catch_warnings(), unittest.mock.patch("scalewise._append_line") as append:
+    with warnings.catch_warnings(), unittest.mock.patch("scalewise_record._append_line") as append:
         warnings.simplefilter("ignore")
         recorder.save("x")
     return {(r["step"], r["signal"], r["name"]): [r["sum_abs"], r["sum_squares"], r["count"]]
