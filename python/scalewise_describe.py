@@ -32,8 +32,10 @@ def _of_module(module: torch.nn.Module, name: str, parameter: torch.Tensor) -> T
     if isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
         return "embedding", "io"
     if isinstance(module, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)):
-        depthwise = module.groups == module.in_channels > 1  # a single input for each output
-        return "linear", ("oi" if depthwise else "io") + kernel
+        if module.groups == 1:
+            return "linear", "io" + kernel
+        if module.groups == module.in_channels:  # a single input for each output
+            return "linear", "oi" + kernel
     if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
         return "linear", "oi" + kernel
     if type(module).__name__ == "Conv1D" and hasattr(module, "nf") and parameter.dim() == 2:  # of transformers

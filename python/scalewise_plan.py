@@ -320,6 +320,7 @@ SITUATIONS = {
                                    "pass it use_orig_params=True for groups, or use fully_shard",
     r"(^|\.)lora_[A-Za-z_]+|(^|\.)base_layer\.": "the model has adapters (LoRA): a plan is for the model without them",
     r"(^|\.)weight_[gv]$": "the layer has weight_norm: a plan is for weights that are trained themselves",
+    r"(^|\.)weight_orig$": "the layer has spectral_norm or is pruned: a plan is for weights that are trained themselves",
     r"(^|\.)(qweight|qzeros|g_idx|weight_scale_inv|weight_scale|SCB|absmax|quant_state\S*)$":
         "the model is quantized: a plan is for weights that are trained"}
 

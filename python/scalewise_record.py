@@ -142,6 +142,12 @@ def _owner(model: torch.nn.Module, name: str, module: torch.nn.Module) -> Tuple[
     return name, model.get_submodule(name)
 
 
+def _has_stepped(optimizer: Any) -> bool:
+    """Whether its state says so, as after a checkpoint; that of SGD without momentum says nothing."""
+    states = [state for state in getattr(optimizer, "state", {}).values() if isinstance(state, Mapping)]
+    return any(state["step"] > 0 if "step" in state else state.get("momentum_buffer") is not None for state in states)
+
+
 class Recorder:
     """Records a training run for `coordinate_check --judge`.
 
@@ -165,6 +171,9 @@ class Recorder:
         self._optimizers = [inner_optimizer(one) for one in ([optimizer] if hasattr(optimizer, "step") else list(optimizer or ()))]
         if not self._optimizers or not all(hasattr(one, "step") for one in self._optimizers):
             raise ValueError(f"optimizer = {shown(optimizer)}: expected an optimizer, or those that step in turn")
+        if any(map(_has_stepped, self._optimizers)):
+            raise ValueError("optimizer: has taken steps: expected one before its first step, since initial values are recorded "
+                             "(hint: record a run from its start, not after a checkpoint)")
         self._stepped: Set[int] = set()  # optimizers, in the step under way
         self._active, self._step = True, 0
         self._now: Optional[_Pass] = None  # the pass under way
@@ -448,10 +457,13 @@ class Recorder:
                 sizes[name] += math.inf if size is None else size
         return [t["name"] for t, _ in self._pairs if t["parts"] and all(sizes.get(p["entry"]) == 0 for p in t["parts"])]
 
-    def _record_gradients(self, scale: Optional[torch.Tensor]) -> None:
+    def _record_gradients(self, optimizer: torch.optim.Optimizer, scale: Optional[torch.Tensor]) -> None:
+        """Those of the optimizer's parameters, as its step has them: GradScaler divides those of each in turn."""
         self._record_pass(self._last)
+        groups = getattr(optimizer, "param_groups", None)
+        own = None if groups is None else {id(p) for group in groups for p in group["params"]}
         for tensor, parameter in self._pairs:
-            if parameter.grad is None:
+            if parameter.grad is None or own is not None and id(parameter) not in own:
                 continue
             gradient = whole_tensor(parameter.grad) if scale is None else whole_tensor(parameter.grad) / scale.to(parameter.device)
             for part in tensor["parts"]:
@@ -471,20 +483,24 @@ class Recorder:
                     self._changed[tensor["name"]] = None
                     kept.copy_(now)
             self._record_initial()
+        if id(optimizer) not in self._stepped:
             closure, seen = arguments[0] if arguments else options.get("closure"), []
 
             def evaluate() -> Any:  # the gradients are those after the first evaluation
                 loss = closure()
                 if not seen:
-                    seen.append(self._record_gradients(None))
+                    seen.append(self._record_gradients(optimizer, None))
                 return loss
 
             if closure is None:
-                self._record_gradients(getattr(optimizer, "grad_scale", None))
+                self._record_gradients(optimizer, getattr(optimizer, "grad_scale", None))
             elif arguments:
                 arguments = (evaluate, *arguments[1:])
             else:
                 options["closure"] = evaluate
+        else:
+            self._notes[f"step {self._step + 1}: an optimizer stepped again before the others did, so that its update is of several "
+                        "steps (GradScaler left out a step, or they take turns)"] = None
         result = take_step(*arguments, **options)
         self._stepped.add(id(optimizer))
         if len(self._stepped) < len(self._optimizers):

@@ -50,6 +50,8 @@ struct EachKind : torch::nn::Module {
         "back", torch::nn::ConvTranspose1d(torch::nn::ConvTranspose1dOptions(width, 2 * width, 4)));
     register_module("wider", torch::nn::ConvTranspose2d(
                                  torch::nn::ConvTranspose2dOptions(width, width, 4).groups(width)));
+    register_module("grouped", torch::nn::ConvTranspose2d(
+                                   torch::nn::ConvTranspose2dOptions(width, width, 4).groups(2)));
     register_module("norm1", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})));
     register_module("norm2", torch::nn::GroupNorm(torch::nn::GroupNormOptions(2, width)));
     register_module("norm3", RmsNorm(width));

@@ -23,6 +23,7 @@ import experts
 import state_space
 from small_gpt import SmallGpt
 from torch import nn
+from torch.nn.utils import prune
 
 
 class StateSpace(nn.Module):
@@ -89,6 +90,7 @@ class EachKind(nn.Module):
         self.conv = nn.Conv2d(3, width, 3)
         self.back = nn.ConvTranspose1d(width, 2 * width, 4)
         self.wider = nn.ConvTranspose2d(width, width, 4, groups=width)
+        self.grouped = nn.ConvTranspose2d(width, width, 4, groups=2)  # neither axis says that an output has 4 inputs
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.GroupNorm(2, width), RmsNorm(width)
         self.attention = nn.MultiheadAttention(width, 2)
         self.recurrent, self.cell = nn.LSTM(width, 2 * width), nn.GRUCell(width, width)
@@ -187,10 +189,12 @@ class Described(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "pos_embed: not in the plan"):
             scalewise.param_groups(models[0], plan, lr=1)
 
-    def test_weight_norm_is_refused(self):
-        model = nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 8)), nn.Linear(8, 2))
-        with self.assertRaisesRegex(ValueError, "0.weight_g: the layer has weight_norm"):
-            scalewise.describe(model)
+    def test_computed_weights_are_refused(self):
+        for change, message in ((nn.utils.weight_norm, "0.weight_g: the layer has weight_norm"),
+                                (nn.utils.spectral_norm, "0.weight_orig: the layer has spectral_norm or is pruned"),
+                                (lambda layer: prune.l1_unstructured(layer, "weight", 3), "0.weight_orig: the layer has")):
+            with self.assertRaisesRegex(ValueError, message):
+                scalewise.describe(nn.Sequential(change(nn.Linear(4, 8)), nn.Linear(8, 2)))
 
     def test_a_convolutional_network(self):
         plan = self.plan(Convolutions(64), Convolutions(16), "--rule", "maximal-update", "--optimizer", "sgd")

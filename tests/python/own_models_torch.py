@@ -111,6 +111,12 @@ class Scaled(torch.optim.AdamW):
         super().step(closure)
 
 
+def two_optimizers():
+    model, plan = planned(mlp, "--optimizer", "muon-original")
+    return model, plan, [torch.optim.SGD(scalewise.param_groups(model, plan, lr=0.01, optimizer="muon-original"), lr=0.1),
+                         torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01, optimizer="adamw"))]
+
+
 class Recorded(unittest.TestCase):
     def test_another_batch_is_seen_wherever_its_tensors_are(self):
         calls = {"dict": lambda x: ({"x": x},), "list": lambda x: ([x],), "second": lambda x: (torch.zeros(8, 5), x)}
@@ -155,12 +161,35 @@ class Recorded(unittest.TestCase):
                          {key: value for key, value in unscaled.items() if key not in of_loss})
         self.assertEqual(found.keys(), unscaled.keys())
 
+    def test_a_scale_that_is_taken_out_before_each_optimizer(self):
+        found = []
+        for scale in (1.0, 1024.0):
+            model, plan, both = two_optimizers()
+            recorder = scalewise.Recorder(model, plan, both)
+            (model(X).square().mean() * scale).backward()
+            for one in both:  # as GradScaler.unscale_
+                for group in one.param_groups:
+                    for parameter in group["params"]:
+                        parameter.grad /= scale
+                one.step()
+                one.zero_grad(set_to_none=False)
+            model(X)
+            found.append({key: value for key, value in records_of(recorder).items() if key != (0, "gradient", "logits")})
+        self.assertEqual(*found)
+        self.assertTrue(all(sums[0] > 0 for (_, signal, _), sums in found[0].items() if signal == "gradient"))
+
+    def test_an_optimizer_that_steps_before_its_turn_is_listed(self):
+        model, plan, both = two_optimizers()
+        recorder = scalewise.Recorder(model, plan, both)
+        for one in (both[0], both[0], both[1]):
+            model(X).square().mean().backward()
+            one.step()
+        self.assertRegex("\n".join(recorder.unchecked), "^step 1: an optimizer stepped again before the others did, so that .*$")
+
     def test_optimizers_step_in_any_order(self):
         found = []
         for order in (1, -1):
-            model, plan = planned(mlp, "--optimizer", "muon-original")
-            both = [torch.optim.SGD(scalewise.param_groups(model, plan, lr=0.01, optimizer="muon-original"), lr=0.1),
-                    torch.optim.AdamW(scalewise.param_groups(model, plan, lr=0.01, optimizer="adamw"))]
+            model, plan, both = two_optimizers()
             recorder = scalewise.Recorder(model, plan, both)
             for _ in range(2):
                 model.zero_grad()
@@ -215,6 +244,15 @@ class Recorded(unittest.TestCase):
         model, plan = planned(mlp)
         message_of(scalewise.Recorder, model, plan, "adam")
         self.assertFalse(any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()))
+
+    def test_a_run_that_goes_on_after_a_checkpoint_is_refused(self):
+        for make in (torch.optim.AdamW, torch.optim.Adagrad, lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9)):
+            model, plan = planned(mlp)
+            optimizer = make(scalewise.param_groups(model, plan, lr=0.01))
+            recorder = scalewise.Recorder(model, plan, optimizer)
+            step(model, optimizer, X)
+            records_of(recorder)
+            self.assertIn("optimizer: has taken steps", message_of(scalewise.Recorder, model, plan, optimizer))
 
     def test_what_the_last_pass_does_not_show_is_listed(self):
         class LastAlone(nn.Module):  # as nanoGPT's forward, which has the logits of the last token without targets

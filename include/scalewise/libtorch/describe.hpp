@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -35,12 +36,15 @@ bool is_one_of(const torch::nn::Module& module) {
   return ((dynamic_cast<const Types*>(&module) != nullptr) || ...);
 }
 
-/// A convolution that reads a single input for each output.
+/// The first two axes of a transposed convolution: depthwise it reads a single input for each
+/// output. None for other modules, and where neither axis is the number of inputs of an output.
 template <class Convolution>
-bool is_depthwise(const torch::nn::Module& module) {
+std::string transposed_axes(const torch::nn::Module& module) {
   const auto* found = dynamic_cast<const Convolution*>(&module);
-  return found != nullptr && found->options.groups() > 1 &&
-         found->options.groups() == found->options.in_channels();
+  if (found == nullptr) return "";
+  const std::int64_t groups = found->options.groups();
+  if (groups == 1) return "io";
+  return groups == found->options.in_channels() ? "oi" : "";
 }
 
 /// LayerNormImpl, and a norm of your own, by its name.
@@ -61,12 +65,10 @@ inline std::string kind_of(const torch::nn::Module& module, std::string_view nam
   if (axes == 1 && name != "weight") return "other:o";
   const std::string kernel(axes > 2 ? axes - 2 : 0, 'k');
   if (is_one_of<EmbeddingImpl, EmbeddingBagImpl>(module)) return "embedding:io";
-  if (is_one_of<ConvTranspose1dImpl, ConvTranspose2dImpl, ConvTranspose3dImpl>(module)) {
-    const bool depthwise = is_depthwise<ConvTranspose1dImpl>(module) ||
-                           is_depthwise<ConvTranspose2dImpl>(module) ||
-                           is_depthwise<ConvTranspose3dImpl>(module);
-    return (depthwise ? "linear:oi" : "linear:io") + kernel;
-  }
+  const std::string transposed = transposed_axes<ConvTranspose1dImpl>(module) +
+                                 transposed_axes<ConvTranspose2dImpl>(module) +
+                                 transposed_axes<ConvTranspose3dImpl>(module);
+  if (axes > 1 && !transposed.empty()) return "linear:" + transposed + kernel;
   if (is_one_of<LinearImpl, Conv1dImpl, Conv2dImpl, Conv3dImpl>(module)) {
     return "linear:oi" + kernel;
   }
