@@ -5,10 +5,10 @@
 import argparse
 import concurrent.futures
 import dataclasses
-import json
 import math
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from collections.abc import Callable
 import page
 import tasks
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = tasks.ROOT
 QUICK = ROOT / "build/results_quick"
 
 # Of the 0.975 quantile of Student's t, by degrees of freedom.
@@ -39,12 +39,32 @@ class Experiment(Runs):
     sections: tuple[str, ...]  # of its report that are kept
 
     def run(self, folder: pathlib.Path, options: str) -> dict:
-        done = subprocess.run([tasks.program(folder, self.program), *options.split(), "--format", "json", "--quiet"], stdout=subprocess.PIPE,
-                              encoding="utf-8", check=False, cwd=ROOT)
-        if done.returncode not in (0, 1, 3):
-            sys.exit(f"{self.program} {options}: exit code {done.returncode}")
-        full = json.loads(done.stdout)
+        full = tasks.output(tasks.program(folder, self.program), *options.split())
         return {"command": f"{self.program} {options}".strip(), **{name: full[name] for name in self.sections}}
+
+
+def sweep(tools: pathlib.Path, options: str, work: pathlib.Path, unit: Callable[[float], float] = float) -> dict:
+    """What is kept of a sweep of learning rates: of each size and rate, in some unit, the losses of seeds 1, 2 and so on."""
+    full = tasks.report(tools / "learning_rate_transfer", options, work)
+    losses: dict[tuple[int, float], list] = {}
+    for run in sorted(full["runs"], key=lambda run: (run["size"], run["rate"], run["seed"])):
+        of_rate = losses.setdefault((run["size"], unit(run["rate"])), [])
+        of_rate.append(run["loss"])
+        if run["seed"] != len(of_rate):
+            sys.exit(f"learning_rate_transfer {options}: a seed is missing before {run['seed']}")
+    return {"command": f"learning_rate_transfer {options}",
+            **{key: full[key] for key in ("verdict", "reason", "drift", "sizes")},
+            "runs": [[size, rate, of_rate] for (size, rate), of_rate in losses.items()]}
+
+
+def run_count(sweep_kept: dict) -> int:
+    return sum(len(losses) for *_, losses in sweep_kept["runs"])
+
+
+def interval_text(of: dict) -> str:
+    if of["value"] is None:
+        return "-"
+    return f"{of['value']:+.2f}" + ("" if of["low"] is None else f" ({of['low']:+.2f} to {of['high']:+.2f})")
 
 
 def student(freedom: int) -> float:
@@ -75,10 +95,15 @@ def slope_text(of: tuple[float, float]) -> str:
     return "-" if math.isnan(of[0]) else f"{of[0]:+.2f} ± {of[1]:.2f}"
 
 
+def without_empty_groups(svg: str) -> str:
+    shorter = re.sub(r"<g [^>]*>\s*</g>\n?", "", svg)
+    return svg if shorter == svg else without_empty_groups(shorter)
+
+
 def picture(path: pathlib.Path, script: str) -> None:
-    """Draws with gnuplot, as SVG."""
-    done = subprocess.run(["gnuplot"], input=script, stdout=subprocess.PIPE, encoding="utf-8", check=True)
-    page.write(path, done.stdout)
+    """Draws with gnuplot, as SVG, without the groups that it leaves empty."""
+    svg = subprocess.run(["gnuplot"], input=script, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    page.write(path, without_empty_groups(svg))
 
 
 def block(name: str, rows: list) -> str:

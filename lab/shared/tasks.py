@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS_MISSING = 4
 
 
@@ -19,6 +20,15 @@ def program(tools: pathlib.Path, name: str) -> pathlib.Path:
     if found is None:
         sys.exit(f"{name}: neither in {tools} nor in its sibling lab")
     return found
+
+
+def output(program: pathlib.Path, *options: str) -> dict:
+    """What a program writes as JSON."""
+    done = subprocess.run([program, *options, "--format", "json", "--quiet"], stdout=subprocess.PIPE, encoding="utf-8", check=False,
+                          cwd=ROOT)
+    if done.returncode not in (0, 1, 3):
+        sys.exit(f"{program.name} {' '.join(options)}: exit code {done.returncode}")
+    return json.loads(done.stdout)
 
 
 def report(program: pathlib.Path, options: str, folder: pathlib.Path) -> dict:

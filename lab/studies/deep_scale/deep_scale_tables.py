@@ -71,9 +71,8 @@ def difference_text(a: dict, b: dict) -> str:
 
 def profiles(one: dict, when: str, quantity: str) -> list[list[tuple[int, float]]]:
     """(layer, value) by seed, without the embedding."""
-    rows = [row for row in one["layers"] if row["when"] == when and row["layer"] > 0 and row[quantity] is not None]
-    return [[(row["layer"], row[quantity]) for row in rows if row["seed"] == seed]
-            for seed in sorted({row["seed"] for row in rows})]
+    return [[(layer, value) for layer, value in zip(seed["layer"], seed[quantity]) if value is not None]
+            for seed in one["layers"] if seed["when"] == when]
 
 
 def factor_text(logs: list[float]) -> str:

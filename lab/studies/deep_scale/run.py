@@ -29,7 +29,7 @@ IMAGES = "--digits tools/data/digits.csv --dropout 0 --batch 8 --steps 200"
 
 
 class Networks(results_page.Experiment):
-    """Of deep_networks. Of the layers of very deep models, some are kept."""
+    """Of deep_networks. Of the layers of very deep models, some are kept, a column for each quantity."""
     one_core = True
 
     def run(self, folder: pathlib.Path, options: str) -> dict:
@@ -37,7 +37,13 @@ class Networks(results_page.Experiment):
         if "layers" in kept:
             last = max(row["layer"] for row in kept["layers"])
             step = max(1, last // 48)
-            kept["layers"] = [row for row in kept["layers"] if row["layer"] % step == 0 or row["layer"] == 1]
+            seeds: dict[tuple[str, int], dict] = {}
+            for row in kept["layers"]:
+                if row["layer"] > 0 and row["layer"] % step == 0 or row["layer"] == 1:
+                    seed = seeds.setdefault((row["when"], row["seed"]), {"when": row["when"], "seed": row["seed"]})
+                    for quantity in ("layer", "variance", "gradient"):
+                        seed.setdefault(quantity, []).append(row[quantity])
+            kept["layers"] = [*seeds.values()]
         return kept
 
 
@@ -48,8 +54,8 @@ def trained(options: str, shape: str, more: str = "") -> Networks:
                     ("tuning", "runs", *(["layers"] if "--profile" in more else [])))
 
 
-def shapes(which: tuple[str, ...], more: str = "", kind: str = "shape") -> dict[str, Networks]:
-    return {f"{kind}_{shape.replace('/', '_')}_{name}_{place}": trained(f"{rule} --placement {place}", shape, more)
+def shapes(which: tuple[str, ...], more: str = "", kind: str = "shape", of: tuple[str, ...] = PLACES) -> dict[str, Networks]:
+    return {f"{kind}_{shape.replace('/', '_')}_{name}_{place}": trained(f"{rule} --placement {place}", shape, more if place in of else "")
             for shape in which for place in PLACES for name, rule in RULES.items()}
 
 
@@ -62,7 +68,7 @@ EXPERIMENTS = {
                                     f"{VANILLA} --query-key {factor} --depth 12 --width 16 --profile --steps 0 --seeds 2",
                                     ("layers",)) for factor in (1, 2, 4, 8)},
     **shapes(("4/64", "16/32")),
-    **shapes(("64/16",), "--profile"),
+    **shapes(("64/16",), "--profile", of=("pre",)),
     **shapes(("4/64", "16/32", "64/16"), MASKED, "masked"),
     "long_xavier_pre": trained(VANILLA, "64/16", LONG),
     "long_tenth": trained(f"{SIMPLE} {POST} --beta2 0.1", "64/16", LONG),

@@ -53,10 +53,10 @@ def sweeps() -> dict[pathlib.Path, tuple[dict, list]]:
     for path in sorted(STUDIES.glob("*/results/**/*.json")):
         sweep = json.loads(path.read_text(encoding="utf-8"))
         if {"drift", "runs", "verdict"} <= sweep.keys():
-            octaves = any(rate < 0 for _, rate, _, _ in sweep["runs"])
+            octaves = any(rate < 0 for _, rate, _ in sweep["runs"])
             centre = float(re.search(r"--rate (\S+)", sweep["command"])[1])
             found[path] = sweep, [[size, centre * 2.0 ** rate if octaves else rate, seed, loss]
-                                  for size, rate, seed, loss in sweep["runs"]]
+                                  for size, rate, losses in sweep["runs"] for seed, loss in enumerate(losses, 1)]
     return found
 
 

@@ -11,12 +11,10 @@ again. To resume what was stopped or killed, run the same command.
 
 import concurrent.futures
 import dataclasses
-import json
 import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -74,24 +72,12 @@ INPUT_RATES = [0.5, 1, 2]
 OUTPUT_RATES = [0.25, 0.5, 1, 2]
 
 
-def report(program: pathlib.Path, options: str, *more: str) -> dict:
-    done = subprocess.run([program, *options.split(), *more, "--format", "json", "--quiet"],
-                          stdout=subprocess.PIPE, encoding="utf-8", check=False)
-    if done.returncode not in (0, 1, 3):
-        sys.exit(f"{program.name} {options}: exit code {done.returncode}")
-    return json.loads(done.stdout)
-
-
 def sweep(tools: pathlib.Path, options: str) -> dict:
-    full = tasks.report(tools / "learning_rate_transfer", options, WORK / f"{zlib.crc32(options.encode()):x}")
-    return {"command": "learning_rate_transfer " + options,
-            **{key: full[key] for key in ("verdict", "reason", "drift", "sizes")},
-            "runs": [[run["size"], round(math.log2(run["rate"] / RATE), 6), run["seed"], run["loss"]]
-                     for run in full["runs"]]}
+    return results_page.sweep(tools, options, WORK / f"{zlib.crc32(options.encode()):x}", lambda rate: round(math.log2(rate / RATE), 6))
 
 
 def alignment(tools: pathlib.Path, options: str) -> dict:
-    full = report(tasks.program(tools, "alignment"), options)
+    full = tasks.output(tasks.program(tools, "alignment"), *options.split())
     last = max(row["step"] for row in full["steps"])
     shown = {row["step"] for row in full["steps"] if row["step"] in (1, 3, 10, 30, 100, 300, last)}
     losses = [row for row in full["losses"] if row["step"] == last]
@@ -110,7 +96,7 @@ def step_vectors(tools: pathlib.Path, options: str) -> dict:
     factor = (lambda depth: 0.05 * math.sqrt(64)) if "--rule ngpt " in options else lambda depth: 0.05 / 0.03 * 2 / depth
 
     def run(depth: int, seed: int) -> dict:
-        full = report(tasks.program(tools, "train"), options, "--depth", str(depth), "--seed", str(seed))
+        full = tasks.output(tasks.program(tools, "train"), *options.split(), "--depth", str(depth), "--seed", str(seed))
         found = {"depth": depth, "seed": seed, "validation_nats": full["validation_nats"]}
         for kind in ("attention", "mlp"):
             sizes = [t["mean_absolute"] for t in full["tensors"] if t["name"].endswith(f"{kind}_step")]
@@ -126,7 +112,7 @@ def step_vectors(tools: pathlib.Path, options: str) -> dict:
 def end_rates(tools: pathlib.Path, options: str) -> dict:
     """The validation loss with other constants on the rates of the embedding and of the head."""
     def run(input_rate: float, output_rate: float, seed: int) -> dict:
-        full = report(tasks.program(tools, "train"), options, "--set", f"input_rate={input_rate}", "--set",
+        full = tasks.output(tasks.program(tools, "train"), *options.split(), "--set", f"input_rate={input_rate}", "--set",
                       f"output_rate={output_rate}", "--seed", str(seed))
         return {"input": input_rate, "output": output_rate, "seed": seed, "validation_nats": full["validation_nats"]}
 
@@ -163,14 +149,6 @@ EXPERIMENTS = {
 # ---- tables -----------------------------------------------------------------------------------------
 
 
-def interval(of: dict, digits: int = 2) -> str:
-    if of["value"] is None:
-        return "-"
-    if of["low"] is None:
-        return f"{of['value']:+.{digits}f}"
-    return f"{of['value']:+.{digits}f} ({of['low']:+.{digits}f} to {of['high']:+.{digits}f})"
-
-
 def sweep_table(results: dict[str, dict]) -> str:
     rows = []
     for name, (figure, rule, axis, paper) in SWEEPS.items():
@@ -179,9 +157,9 @@ def sweep_table(results: dict[str, dict]) -> str:
         r = results[name]
         last = r["sizes"][-1]
         regret = last["regret"]
-        rows.append([figure, f"`{rule}`", axis, paper, interval(r["drift"]),
+        rows.append([figure, f"`{rule}`", axis, paper, results_page.interval_text(r["drift"]),
                      "-" if regret["value"] is None else f"{100 * regret['value'] / last['loss']:.2f}",
-                     f"{last['loss']:.3f}", r["verdict"], str(len(r["runs"]))])
+                     f"{last['loss']:.3f}", r["verdict"], str(results_page.run_count(r))])
     return page.table(["figure", "rule", "axis", "the paper: the optimal rate", "drift, 95 % interval",
                   "regret, %", "loss of the largest", "verdict", "runs"], rows)
 
@@ -297,10 +275,8 @@ def draw_curves(results: dict[str, dict], folder: pathlib.Path) -> None:
         plots = []
         lowest, highest = math.inf, -math.inf
         for i, size in enumerate(s["size"] for s in r["sizes"]):
-            at: dict[float, list[float]] = {}
-            for run_size, octave, _, loss in r["runs"]:
-                if run_size == size and octave == round(octave):
-                    at.setdefault(octave, []).append(math.inf if loss is None else loss)
+            at = {octave: [math.inf if loss is None else loss for loss in losses]
+                  for run_size, octave, losses in r["runs"] if run_size == size and octave == round(octave)}
             points = [(octave, statistics.mean(losses)) for octave, losses in sorted(at.items())]
             points = [(octave, loss) for octave, loss in points if math.isfinite(loss)]
             lowest = min(lowest, *(loss for _, loss in points))

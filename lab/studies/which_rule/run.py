@@ -105,13 +105,6 @@ def options_of(name: str, axes: dict) -> str:
     return f"--rule {rule} {axes[axis]} {COMMON if axis != 'batch' else COMMON.replace(' --batch 4', '')} {more}"
 
 
-def sweep(tools: pathlib.Path, options: str, work: pathlib.Path) -> dict:
-    full = tasks.report(tools / "learning_rate_transfer", options, work)
-    return {"command": f"learning_rate_transfer {options}",
-            **{key: full[key] for key in ("verdict", "reason", "drift", "sizes")},
-            "runs": [[run["size"], run["rate"], run["seed"], run["loss"]] for run in full["runs"]]}
-
-
 def validation_loss(tools: pathlib.Path, options: list[str]) -> float | None:
     """Of train at its end; none for a diverged run."""
     done = subprocess.run([tasks.program(tools, "train"), *options, "--format", "json", "--quiet"], stdout=subprocess.PIPE,
@@ -188,18 +181,10 @@ def title(name: str) -> str:
     return f"`{rule}`" + next((note for option, note in notes.items() if option in more), flat)
 
 
-def interval(of: dict, digits: str = "+.2f") -> str:
-    if of["value"] is None:
-        return "-"
-    return f"{of['value']:{digits}}" + ("" if of["low"] is None else f" ({of['low']:{digits}} to {of['high']:{digits}})")
-
-
 def by_rate(one: dict, size: int) -> dict[float, dict[int, float]]:
     """Losses of a size, by rate and seed; without rates that a seed diverges at."""
-    found: dict[float, dict[int, float]] = {}
-    for run_size, rate, seed, loss in one["runs"]:
-        if run_size == size:
-            found.setdefault(rate, {})[seed] = math.inf if loss is None else loss
+    found = {rate: {seed: math.inf if loss is None else loss for seed, loss in enumerate(losses, 1)}
+             for run_size, rate, losses in one["runs"] if run_size == size}
     return {rate: losses for rate, losses in found.items() if max(losses.values()) < math.inf}
 
 
@@ -239,9 +224,9 @@ def sweep_table(results: dict, axis: str) -> str:
         last = one["sizes"][-1]
         regret = last["regret"]
         cost = "diverges" if regret["value"] is None else f"{100 * regret['value'] / last['loss']:.2f}"
-        rows.append([title(name), one["verdict"], interval(one["drift"]), cost,
+        rows.append([title(name), one["verdict"], results_page.interval_text(one["drift"]), cost,
                      *(results_page.mean_text([*tuned(one, size)[1].values()]) if size in {s["size"] for s in one["sizes"]} else "-"
-                       for size in sizes), str(len(one["runs"]))])
+                       for size in sizes), str(results_page.run_count(one))])
     return page.table(["rule", "verdict", "drift, octaves per octave (95 %)", "cost of the smallest's rate, %",
                        *(f"loss at {size_text(results[names[0]], axis, size)}" for size in sizes), "runs"], rows)
 
@@ -249,8 +234,8 @@ def sweep_table(results: dict, axis: str) -> str:
 def again_table(first: dict, again: dict) -> str:
     """Sweeps that were made twice, where sums have another order."""
     return page.table(["axis", "rule", "verdict", "drift (95 %)", "again", "drift (95 %)"],
-                      [[SWEEPS[name][0], title(name), first[name]["verdict"], interval(first[name]["drift"]),
-                        again[name]["verdict"], interval(again[name]["drift"])] for name in SWEEPS if name in again])
+                      [[SWEEPS[name][0], title(name), first[name]["verdict"], results_page.interval_text(first[name]["drift"]),
+                        again[name]["verdict"], results_page.interval_text(again[name]["drift"])] for name in SWEEPS if name in again])
 
 
 def losses_of(results: dict, name: str, which: str, size: int) -> dict[int, float]:
@@ -410,7 +395,7 @@ def make_missing(tools: pathlib.Path, kept: pathlib.Path, quick: bool) -> None:
     axes, start, work = (QUICK_AXES, QUICK_START, results_page.QUICK / "which_rule_runs") if quick else (AXES, START, WORK)
     kept.mkdir(parents=True, exist_ok=True)
     makers = {"starts": lambda: starts(tools, start),
-              **{name: lambda name=name: sweep(tools, options_of(name, axes), work / name) for name in SWEEPS}}
+              **{name: lambda name=name: results_page.sweep(tools, options_of(name, axes), work / name) for name in SWEEPS}}
     seeds = QUICK_REPORTED_SEEDS if quick else REPORTED_SEEDS
     for name in REPORTED:
         makers[f"reported_{name}"] = lambda name=name: reported(tools, page.kept(kept), name, seeds[SWEEPS[name][0]])
