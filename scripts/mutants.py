@@ -40,7 +40,6 @@ class Mutant:
     tests: list
     before: str = ""
     after: str = ""
-    survives: str = ""  # why, where no test can notice
     result: str = ""
     detail: str = ""
 
@@ -51,23 +50,28 @@ class Mutant:
 
 
 def read_list(path):
-    mutants = []
+    mutants, header, last = [], None, ""
     for number, text in enumerate(path.read_text().split("\n"), 1):
-        mark = text[:2]
-        if not text.strip() or text.startswith("#"):
+        if text.startswith("#"):
             continue
-        if mark in ("- ", "+ ", "? ") or text in ("-", "+"):
-            if not mutants:
-                raise ListError(f"{path}:{number}: expected a file first")
-            attribute = {"-": "before", "+": "after", "?": "survives"}[text[0]]
+        if not text.strip():
+            last = ""
+            continue
+        mark = text[0] if text[:2] in ("- ", "+ ") or text in ("-", "+") else ""
+        if not mark:
+            name, bar, tests = text.partition("|")
+            if not bar:
+                raise ListError(f"{path}:{number}: expected 'file | tests', or a line that begins with '- ', '+ ' or '#'")
+            header = (name.strip(), [t.strip() for t in tests.split(",")])
+        elif header is None or mark == "+" and not last:
+            raise ListError(f"{path}:{number}: expected {'a file' if header is None else 'the text before'} first")
+        else:
+            if mark == "-" and last != "-":
+                mutants.append(Mutant(number, *header))
+            attribute = {"-": "before", "+": "after"}[mark]
             old = getattr(mutants[-1], attribute)
             setattr(mutants[-1], attribute, old + ("\n" if old else "") + text[2:])
-            continue
-        name, bar, tests = text.partition("|")
-        if not bar:
-            raise ListError(f"{path}:{number}: expected 'file | tests', or a line that begins with "
-                            "'- ', '+ ', '? ' or '#'")
-        mutants.append(Mutant(number, name.strip(), [t.strip() for t in tests.split(",")]))
+        last = mark
     for mutant in mutants:
         if not mutant.before or mutant.before == mutant.after:
             raise ListError(f"{path}:{mutant.line}: expected a text and another in its place")
@@ -248,8 +252,6 @@ def report(mutants):
             print(f"  mutants.txt:{m.line}: {m.title()}")
             if m.detail:
                 print(f"      {m.detail}")
-            if m.survives and what == "survived":
-                print(f"      why: {m.survives}")
         return found
 
     survivors = listed("survived", "Survived")
@@ -258,11 +260,10 @@ def report(mutants):
     left = listed("", "Not run")
     killed = [m for m in mutants if m.result == "killed"]
     at_compile_time = sum(m.detail.startswith("compile time") for m in killed)
-    unexplained = [m for m in survivors if not m.survives]
     print(f"\n{len(mutants)} breaks: {len(killed)} killed ({at_compile_time} at compile time), "
-          f"{len(survivors)} survived ({len(unexplained)} unexplained), "
+          f"{len(survivors)} survived, "
           f"{len(broken) + len(old)} in error, {len(left)} not run")
-    return not unexplained and not broken and not old and not left
+    return not survivors and not broken and not old and not left
 
 
 def main():
