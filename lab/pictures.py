@@ -13,14 +13,14 @@ import argparse
 import json
 import math
 import pathlib
-import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent / "shared"))
 import page  # noqa: E402
+import results_page  # noqa: E402
+import tasks  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-PICTURES = ROOT / "docs/pictures"
+PICTURES = tasks.ROOT / "docs/pictures"
 RULES = {"standard": "one rate for all widths", "maximal-update": "μP"}
 BASES = {"maximal-update": "--start standard "}  # at width 32 both are the same model
 SWEEP = "--sizes 32,64,128,256 --head-dim 16 --depth 2 --seq 32 --batch 8 --steps 200 --seeds 4"
@@ -32,19 +32,11 @@ COLOURS = ["#6baed6", "#4292c6", "#08519c", "#08203f"]  # light to dark with the
 OWN = ["#0072b2", "#e69f00", "#009e73", "#cc79a7"]  # distinct for the colour-blind
 
 
-def report(program: pathlib.Path, options: str) -> dict:
-    done = subprocess.run([program, *options.split(), "--format", "json", "--quiet"], stdout=subprocess.PIPE,
-                          encoding="utf-8", check=False)
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{program.name} {options}: exit code {done.returncode}")
-    return json.loads(done.stdout)
-
-
 def sweeps(tools: pathlib.Path) -> dict:
     result = {}
     for rule in RULES:
         options = f"--rule {rule} {BASES.get(rule, '')}{SWEEP}"
-        full = report(tools / "learning_rate_transfer", options)
+        full = tasks.output(tools / "learning_rate_transfer", *options.split())
         result[rule] = {"command": "learning_rate_transfer " + options, "verdict": full["verdict"],
                         "drift": full["drift"], "sizes": full["sizes"],
                         "runs": [[run["size"], run["rate"], run["seed"], run["loss"]] for run in full["runs"]]}
@@ -55,7 +47,7 @@ def checks(tools: pathlib.Path) -> dict:
     result = {}
     for title, fault in FAULTS.items():
         options = f"{CHECK} {fault}".strip()
-        full = report(tools / "coordinate_check", options)
+        full = tasks.output(tools / "coordinate_check", *options.split())
         result[title] = {"command": "coordinate_check " + options, "verdict": full["verdict"],
                          "curves": {q["name"]: {"slope": q["slope"], "points": q["points"]} for q in full["quantities"]
                                     if q["signal"] == "change" and q["step"] == 1 and q["name"] in CURVES}}
@@ -79,17 +71,8 @@ PANELS = ["set lmargin at screen 0.095\nset rmargin at screen 0.465\n",
           "set lmargin at screen 0.575\nset rmargin at screen 0.945\nunset ylabel\n"]
 
 
-def block(name: str, rows: list) -> str:
-    return f"${name} << EOD\n" + "\n".join(" ".join(map(str, row)) for row in rows) + "\nEOD\n"
-
-
 def panel_title(text: str, good: bool) -> str:
     return f"set title '{text}' font ',17' textcolor '{'#1a7f37' if good else '#b42318'}' offset 0,0.3\n"
-
-
-def draw(name: str, script: str) -> None:
-    done = subprocess.run(["gnuplot"], input=script, stdout=subprocess.PIPE, encoding="utf-8", check=True)
-    page.write(PICTURES / f"{name}.svg", done.stdout)
 
 
 def mean_losses(rule: dict, size: int) -> list:
@@ -125,7 +108,7 @@ def draw_transfer(result: dict) -> None:
             script += "set ylabel 'loss after 200 steps' offset 0.5,0\n"
         plots, ends = [], []
         for i, size in enumerate(one["sizes"]):
-            script += block(f"d{i}", mean_losses(one, size["size"]))
+            script += results_page.block(f"d{i}", mean_losses(one, size["size"]))
             plots.append(f"$d{i} using 1:2 with lines linewidth 2.5 linecolor '{COLOURS[i]}'")
             x, y = [row for row in mean_losses(one, size["size"]) if row[1] < 2.8][-1]
             ends.append([x, y, i, f"width {size['size']}" if i == 0 else str(size["size"])])
@@ -133,11 +116,11 @@ def draw_transfer(result: dict) -> None:
             low_end = any(other[0] == x and other[2] < i and abs(other[1] - y) < 0.03 for other in ends)
             script += (f"set label {i + 1} '{name}' at {x},{y} left offset 0.4,{-0.8 if low_end else 0.2} "
                        f"textcolor '{COLOURS[i]}'\n")
-        script += block("best", best)
+        script += results_page.block("best", best)
         plots.append("$best using 1:2 with linespoints linewidth 1.5 dashtype 2 linecolor '#d55e00' pointtype 7 "
                      "pointsize 0.9")
         script += "plot " + ", ".join(plots) + "\n"
-    draw("transfer", script + "unset multiplot\n")
+    results_page.picture(PICTURES / "transfer.svg", script + "unset multiplot\n")
 
 
 def draw_check(result: dict) -> None:
@@ -153,7 +136,7 @@ def draw_check(result: dict) -> None:
         for i, name in enumerate(CURVES):
             curve = one["curves"][name]
             rows = [[p["size"], math.exp(p["mean_log_rms"])] for p in curve["points"]]
-            script += block(f"d{i}", rows)
+            script += results_page.block(f"d{i}", rows)
             plots.append(f"$d{i} using 1:2 with linespoints linewidth 2.5 linecolor '{OWN[i]}' pointtype 7 pointsize 0.5")
             ends.append([rows[-1][1], i, f"{CURVES[name]} {curve['slope']:+.2f}".replace("-", "−")])
         ends.sort()
@@ -164,7 +147,7 @@ def draw_check(result: dict) -> None:
                 ends[j][0] = y
             script += f"set label {i + 1} '{text}' at 540,{y} left textcolor '{OWN[i]}' font ',13'\n"
         script += "plot " + ", ".join(plots) + "\n"
-    draw("check", script + "unset multiplot\n")
+    results_page.picture(PICTURES / "check.svg", script + "unset multiplot\n")
 
 
 def main() -> None:
