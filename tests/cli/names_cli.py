@@ -467,13 +467,14 @@ class Names(unittest.TestCase):
     def test_what_the_model_has_to_multiply_is_said(self):
         rule = ("--rule", "complete-p", *SMALL, "--set", "base.depth=2", "--set", "base.heads=2", "--names", "megatron")
         left = ["logits by 0.5", "branches by 0.6667"]
-        note = f"note: the groups do not contain what the model has to multiply: {', '.join(left)} (hint: --fold"
+        note = f"note: the model itself has to multiply: {', '.join(left)} (hint: --fold"
         self.assertEqual(json.loads(plan(*rule, "--format", "torch-groups"))["left_to_multiply"], left)
         self.assertIn(f"# Not in these groups: the model has to multiply {left[1]}.\n", plan(*rule, "--format", "megatron"))
-        self.assertIn(note, said(*rule, "--format", "megatron"))
+        for written in ("megatron", "tsv", "csv"):
+            self.assertIn(note, said(*rule, "--format", written))
         self.assertEqual(json.loads(plan(*rule, "--fold", "--format", "torch-groups"))["left_to_multiply"], [])
         self.assertNotIn("multiply", plan(*rule, "--fold", "--format", "megatron"))
-        for options in ((*rule, "--format", "tsv"), (*rule, "--fold", "--format", "megatron")):
+        for options in ((*rule, "--format", "c-header"), (*rule, "--fold", "--format", "megatron")):
             self.assertNotIn("has to multiply", said(*options))
 
     def test_a_fused_matrix_wants_a_base_of_the_same_ratio_of_heads(self):

@@ -31,10 +31,10 @@ namespace {
 struct NamedFormat {
   std::string_view name;
   std::string (*write)(const dialect::NamedPlan&);
-  bool of_groups = true;
+  bool of_model = false;  // has the multipliers of the model, too
 };
-constexpr NamedFormat named_formats[] = {{"tsv", &tensor_tsv, false},
-                                         {"c-header", &c_header, false},
+constexpr NamedFormat named_formats[] = {{"tsv", &tensor_tsv},
+                                         {"c-header", &c_header, true},
                                          {"torch-groups", &torch_groups},
                                          {"torchtitan", &torchtitan_groups},
                                          {"megatron", &megatron_overrides},
@@ -80,7 +80,7 @@ void say_what_is_left(const Plan& plan, const Say& say) {
   std::string all;
   for (const std::string& line : left) all += (all.empty() ? "" : ", ") + line;
   const bool folds = plan::left_to_multiply(fold(plan).plan) != left;
-  say("note: the groups do not contain what the model has to multiply: " + all +
+  say("note: the model itself has to multiply: " + all +
       (folds ? " (hint: --fold puts it into the weights)" : ""));
 }
 
@@ -196,7 +196,7 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
                          named.assignment.problems);
   for (const NamedFormat& known : named_formats) {
     if (format != known.name) continue;
-    if (known.of_groups) say_what_is_left(named.plan, say);
+    if (!known.of_model) say_what_is_left(named.plan, say);
     return known.write(named);
   }
   if (format == "json") return to_json(named).dump(1) + "\n";
@@ -204,7 +204,10 @@ std::string write_named(const dialect::NamedPlan& named, const std::string& form
     throw InvalidInput("--format", format, "no --names", "a picture has the names of the plan");
   }
   const TableFormat style = table_format(format);
-  if (style == TableFormat::csv) return render(flat_table(named), style);
+  if (style == TableFormat::csv) {
+    say_what_is_left(named.plan, say);
+    return render(flat_table(named), style);
+  }
   const Table table = named_table(named, layers);
   if (style != TableFormat::text) return render(table, style);
   return heading(named.plan, columns) + "\n" +

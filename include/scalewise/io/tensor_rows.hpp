@@ -104,6 +104,10 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
       named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
   const plan::CodeNumbers code = plan::code_of(plan);  // what it does by itself
+  text +=
+      "/* Scores are attention_scale q k. Embeddings and logits are multiplied by what is left\n"
+      "   beside the code base's own factors. It contains the multiplier of the blocks of their\n"
+      "   tensors: apply one of the two. */\n";
   text += fmt::format("static const double scalewise_attention_scale = {};\n",
                       plan.model.attention_scale.value);
   text += fmt::format(
