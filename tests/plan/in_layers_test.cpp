@@ -153,3 +153,20 @@ TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
   CHECK(outside == std::vector<std::string>{"t_embedder.mlp.2.weight",
                                             "final_layer.adaLN_modulation.1.weight"});
 }
+
+TEST_CASE("A tensor that one of two equally deep models lacks in a layer is named", "[described]") {
+  const ModelDescription whole = diffusion(128, 4);
+  ModelDescription target = diffusion(256, 4), deeper = diffusion(256, 8);
+  const auto forget = [](ModelDescription& model) {
+    std::erase_if(model.tensors,
+                  [](const DescribedTensor& t) { return t.name == "blocks.1.x_proj.weight"; });
+  };
+  CHECK(from_descriptions(target, whole).notes.empty());
+  forget(target);
+  REQUIRE(from_descriptions(target, whole).notes.size() == 1);
+  CHECK(from_descriptions(target, whole).notes.front() ==
+        "in one of the two models alone, though both have as many layers: blocks.1.x_proj.weight "
+        "(in the base)");
+  forget(deeper);  // every other layer may have it
+  CHECK(from_descriptions(deeper, whole).notes.empty());
+}

@@ -99,6 +99,7 @@ class PairedDescriptions {
   GivenRoles roles_;
   std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
   std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
+  std::vector<std::string> of_one_model_;      // what only() says of both
   SideSizes depth_;
   std::string depth_reason_;
 
@@ -193,6 +194,21 @@ class PairedDescriptions {
     }
     for (std::size_t i = 0; i < twins_.size(); ++i)
       require_same_kind(target_.tensors[i], *twins_[i]);
+    only("target", tensors_, base_model_);
+    only("base", base_model_, tensors_);
+  }
+
+  /// Tensors of layers that the other model lacks, though it has as many layers: one may have been forgotten there.
+  void only(const std::string& model, const NumberedTensors& one, const NumberedTensors& other) {
+    for (const auto& [name, tensor] : one.by_name()) {
+      const std::string before = split_number(name).before;
+      const NumberedName expert = expert_in(name);
+      const bool has_twin =
+          other.find(expert.number < 0 ? name : expert.before + "0" + expert.after) != nullptr;
+      if (has_twin || !layers_.contains(before) || one.count(before) != other.count(before))
+        continue;
+      of_one_model_.push_back(messages::printable(name) + " (in the " + model + ")");
+    }
   }
 
   static void require_same_kind(const DescribedTensor& tensor, const DescribedTensor& twin) {
