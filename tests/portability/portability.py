@@ -101,15 +101,17 @@ def main():
 
         # Of each door one error, as its first: a NaN would be a pass.
         doors = [h for h in headers if h.count("/") == 1]
-        for flags, refused in ((["-ffast-math"], True), (["-Ofast", "-fno-finite-math-only"], False)):
+        for flags, hint, refused in ((["-ffast-math"], "-fno-finite-math-only", True),
+                                     (["-Ofast", "-fno-finite-math-only"], "-fno-finite-math-only", False),
+                                     (["-fno-exceptions"], "leave out -fno-exceptions", True)):
             for door in doors:
                 old.write_text(f'#include "{door}"\n', encoding="utf-8")
                 run = subprocess.run([compiler, *flags, "-E", standard, *folders, str(old)],
                                      capture_output=True, text=True, check=False)
-                if ("-fno-finite-math-only" in run.stderr) != refused:
+                if (hint in run.stderr) != refused:
                     print(f"{door} with {flags}: {run.stderr[:500]}")
-                    failed.append("fast math")
-        print(f"fast math: {len(doors)} doors, {'FAILED' if 'fast math' in failed else 'passed'}")
+                    failed.append("flags")
+        print(f"flags: {len(doors)} doors, {'FAILED' if 'flags' in failed else 'passed'}")
 
         # GCC 12 under this flag takes no comparison of addresses for a constant expression.
         check("undefined behaviour", [compiler, "-fsanitize=undefined", "-fsyntax-only"], ["scalewise/names.hpp"])

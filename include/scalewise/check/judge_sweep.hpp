@@ -57,7 +57,10 @@ inline JudgedSweep judge_sweep(const std::vector<SweepRow>& rows, const std::str
   sweep.transfer = analyse_transfer(sweep.runs, expected);
   std::vector<SizeTransfer>& sizes = sweep.transfer.sizes;
   for (const long size : empty) {
-    sizes.push_back({.size = size, .empty = true, .optimum = {NAN, NAN, NAN}, .loss = NAN});
+    sizes.push_back({.size = size,
+                     .empty = true,
+                     .optimum = {std::nan(""), std::nan(""), std::nan("")},
+                     .loss = std::nan("")});
   }
   std::sort(sizes.begin(), sizes.end(),
             [](const SizeTransfer& a, const SizeTransfer& b) { return a.size < b.size; });

@@ -43,9 +43,9 @@ struct SizeTransfer {
   double loss_half = 0;                     // half the interval that the shape alone gives it,
   std::map<long, double> seed_losses = {};  // and of each seed
   double weight = 0;                        // of the optimum in the drift
-  double transferred = NAN;                 // the rate that the smallest size proposes, if it can
+  double transferred = std::nan("");        // the rate that the smallest size proposes, if it can
   /// Its loss minus that at the optimum; infinite: it diverges; NaN: not tried, or no optimum.
-  IntervalEstimate regret = {NAN, -HUGE_VAL, HUGE_VAL};
+  IntervalEstimate regret = {std::nan(""), -HUGE_VAL, HUGE_VAL};
 };
 
 /// How the optimal rate moves with size.
@@ -56,7 +56,8 @@ struct Transfer {
   double curvature = 0;  // the mean over sizes
   double noise = 0;      // standard deviation of a loss about the curve of its seed, at the optimum
   std::vector<SizeTransfer> sizes = {};
-  IntervalEstimate drift = {NAN, -HUGE_VAL, HUGE_VAL};  // of fewer than two optima: not known
+  IntervalEstimate drift = {std::nan(""), -HUGE_VAL,
+                            HUGE_VAL};  // of fewer than two optima: not known
 };
 
 namespace detail {

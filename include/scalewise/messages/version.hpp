@@ -10,6 +10,8 @@
 #elif (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0) || defined(_M_FP_FAST)
 #error \
     "scalewise needs infinities and NaN: add -fno-finite-math-only after -ffast-math or -Ofast; /fp:precise instead of /fp:fast"
+#elif !defined(__cpp_exceptions)
+#error "scalewise reports bad input by exceptions: leave out -fno-exceptions, or add /EHsc"
 #else
 #define SCALEWISE_VERSION "0.1.0"
 #define SCALEWISE_VERSION_MAJOR 0

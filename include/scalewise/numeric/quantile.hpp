@@ -12,7 +12,7 @@ namespace scalewise::numeric {
 /// Accuracy: 1e-12, for p from 1e-300 to ½.
 /// NaN for other p.
 inline double normal_upper_quantile(double p) {
-  if (!(p >= 1e-300 && p <= 0.5)) return NAN;
+  if (!(p >= 1e-300 && p <= 0.5)) return std::nan("");
   double low = 0;
   double high = 40;
   for (int i = 0; i < 100; ++i) {
