@@ -111,3 +111,46 @@ TEST_CASE("Models that were recorded on batches of several sizes have no verdict
         std::vector<std::string>{"one batch at all sizes: final_hidden has the entries of 8 tokens "
                                  "at size 512 and of 32 at size 64"});
 }
+
+TEST_CASE("A branch multiplier that is missing along the depth is named from activations alone") {
+  std::vector<Member> family;
+  const auto shape = [](long depth) {
+    Shape s = shape_of(32);
+    s.depth = depth;
+    s.gated_mlp = true;
+    return s;
+  };
+  for (const long depth : {3L, 6L, 12L}) {
+    family.push_back({depth, make_plan("complete-p", {.model = shape(depth), .base = shape(3)})});
+  }
+  // Measured with three seeds in an engine that is not ours, at initialization, and of changes at steps 1 and 3.
+  struct Row {
+    const char* name;
+    double start, first, third;
+  };
+  Records records;
+  for (const auto& [name, start, first, third] :
+       {Row{"attention.output", 0.06, 0.72, 0.30}, Row{"attention.scores", -0.01, 0.77, 0.37},
+        Row{"embedding", 0, -0.01, -0.11}, Row{"final_hidden", 0, 0.59, 0.20},
+        Row{"logits", 0, 0.56, 0.18}, Row{"mlp.hidden", -0.03, 0.61, 0.24},
+        Row{"mlp.output", -0.03, 0.54, 0.16}, Row{"mlp.stream", 0.37, 1.09, 0.68}}) {
+    const auto add = [&](Signal signal, long step, double size, double slope) {
+      numeric::RandomStream stream(1, name + std::to_string(step));
+      for (const long depth : {3L, 6L, 12L}) {
+        for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+          const double rms =
+              size * std::pow(static_cast<double>(depth), slope) * std::exp(0.05 * stream.normal());
+          records.add({signal, name}, step, {depth, seed}, {rms, rms * rms, 1});
+        }
+      }
+    };
+    add(Signal::value, 0, 1, start);
+    for (const long step : {1L, 3L}) {
+      add(Signal::value, step, 1, start);
+      add(Signal::change, step, 0.1, step == 1 ? first : third);
+    }
+  }
+  const Report report = coordinate_check(records, family);
+  CHECK(report.verdict == Verdict::fail);
+  CHECK_THAT(report.diagnosis, EndsWith("branch multiplier missing"));
+}
