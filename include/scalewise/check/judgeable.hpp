@@ -20,6 +20,7 @@
 
 #include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/observables.hpp"
+#include "scalewise/check/changing_batch.hpp"
 #include "scalewise/check/idle_tensors.hpp"
 #include "scalewise/check/recorded_layers.hpp"
 #include "scalewise/check/records.hpp"
@@ -103,6 +104,7 @@ class JudgeableSearch {
     result_.of_these_plans = plans() && counts() && !alike() && one_batch();
     idle_steps();
     batches();
+    miss(changing_batch(records_, plan_));
     for (std::string& line : absent_outputs(records_, plan_))
       result_.left_out.push_back(std::move(line));
     leave_out(absent_tensors(records_, plan_));
