@@ -161,7 +161,9 @@ void run(const Arguments& a) {
       if (report.verdict == right) continue;
       fmt::print(stderr, "{}: {}{}; {} {}\n", setup.name, to_string(report.verdict),
                  listed ? ", listed as unchecked" : "", report.diagnosis,
-                 report.undecided.empty() ? "" : report.undecided.front());
+                 !report.undecided.empty() ? report.undecided.front()
+                 : !report.missing.empty() ? "missing " + report.missing.front()
+                                           : "");
     }
   }
   if (a.list) return;
