@@ -170,7 +170,7 @@ class ResidualSlopes {
     const Band length = gains ? vector(Group::final_norm_gain).start : Band(0);
     shown_final.change =
         mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_) + length));
-    if (s_.layers > 0 && relative_change(stream_).high > 1e-9) {
+    if (s_.layers > 0 && relative_change(stream_).high > most_alike) {
       unreached_ = true;
       logits_.change = mixture(logits_.change, head().times(shown_final).change);
       const Moving stream = shown_stream_;
