@@ -48,70 +48,47 @@ struct Mixed : Mine {
 };
 static_assert(Policy<Mixed>);
 
-// Each requirement alone.
-struct NoId {
-  static constexpr Source source = here;
-  static constexpr Reference reference = Reference::absolute;
-  static constexpr std::array optimizers{sgd, adamw};
-  constexpr Row row(Group) const { return {}; }
-  constexpr ModelRow model() const { return {}; }
+// Each requirement alone: a type of the same name hides the member.
+struct NoId : Mine {
+  using id = void;
 };
 static_assert(!Policy<NoId> && !policy::HasId<NoId>);
 static_assert(policy::HasOptimizers<NoId> && policy::HasSource<NoId> &&
               policy::HasReference<NoId> && policy::HasRow<NoId> && policy::HasModel<NoId>);
 
-struct NoSource {
-  static constexpr std::string_view id = "no-source";
-  static constexpr Reference reference = Reference::absolute;
-  static constexpr std::array optimizers{sgd, adamw};
-  constexpr Row row(Group) const { return {}; }
-  constexpr ModelRow model() const { return {}; }
+struct NoSource : Mine {
+  using source = void;
 };
 static_assert(!Policy<NoSource> && !policy::HasSource<NoSource>);
 static_assert(policy::HasId<NoSource> && policy::HasReference<NoSource> &&
               policy::HasRow<NoSource>);
 static_assert(policy::HasModel<NoSource> && policy::HasOptimizers<NoSource>);
 
-struct NoReference {
-  static constexpr std::string_view id = "no-reference";
-  static constexpr Source source = here;
-  constexpr Row row(Group) const { return {}; }
-  constexpr ModelRow model() const { return {}; }
+struct NoReference : Mine {
+  using reference = void;
 };
 static_assert(!Policy<NoReference> && !policy::HasReference<NoReference>);
 static_assert(policy::HasId<NoReference> && policy::HasSource<NoReference> &&
               policy::HasRow<NoReference>);
 static_assert(policy::HasModel<NoReference>);
 
-struct NoOptimizers {
-  static constexpr std::string_view id = "no-optimizers";
-  static constexpr Source source = here;
-  static constexpr Reference reference = Reference::absolute;
-  constexpr Row row(Group) const { return {}; }
-  constexpr ModelRow model() const { return {}; }
+struct NoOptimizers : Mine {
+  using optimizers = void;
 };
 static_assert(!Policy<NoOptimizers> && !policy::HasOptimizers<NoOptimizers>);
 static_assert(policy::HasId<NoOptimizers> && policy::HasSource<NoOptimizers> &&
               policy::HasReference<NoOptimizers>);
 static_assert(policy::HasRow<NoOptimizers> && policy::HasModel<NoOptimizers>);
 
-struct NoRule {
-  static constexpr std::string_view id = "no-rule";
-  static constexpr Source source = here;
-  static constexpr Reference reference = Reference::absolute;
-  static constexpr std::array optimizers{sgd, adamw};
-  constexpr ModelRow model() const { return {}; }
+struct NoRule : Mine {
+  using row = void;
 };
 static_assert(!Policy<NoRule> && !policy::HasRow<NoRule>);
 static_assert(policy::HasId<NoRule> && policy::HasSource<NoRule> && policy::HasReference<NoRule> &&
               policy::HasModel<NoRule>);
 
-struct NoModel {
-  static constexpr std::string_view id = "no-model";
-  static constexpr Source source = here;
-  static constexpr Reference reference = Reference::absolute;
-  static constexpr std::array optimizers{sgd, adamw};
-  constexpr Row row(Group) const { return {}; }
+struct NoModel : Mine {
+  using model = void;
 };
 static_assert(!Policy<NoModel> && !policy::HasModel<NoModel>);
 static_assert(policy::HasId<NoModel> && policy::HasSource<NoModel> &&
