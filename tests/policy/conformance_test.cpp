@@ -59,15 +59,3 @@ TEST_CASE("entries say where they sit") {
     }
   }
 }
-
-TEST_CASE("a rule named at run time gives the same plan") {
-  for (const Rule& rule : rules()) {
-    for (const Variant& variant : variants()) {
-      const std::optional<Plan> plan = planned(variant.shape, rule);
-      if (!plan) continue;
-      INFO(rule.id << ", " << variant.name);
-      CHECK(plan->rule == rule.id);
-      CHECK(*plan == make_plan(told(rule.id), {.model = variant.shape, .base = variant.shape}));
-    }
-  }
-}
