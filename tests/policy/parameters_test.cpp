@@ -6,58 +6,41 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/models.hpp"
-
-namespace {
 
 using namespace scalewise;
 using namespace scalewise::test;
 
-/// The field that f() complains of.
-template <class F>
-std::string refused_field(F&& f) {
-  try {
-    f();
-  } catch (const InvalidInput& error) {
-    return error.field();
-  }
-  return "accepted";
-}
-
-}  // namespace
-
 TEST_CASE("parameters out of range are refused by name") {
-  const Shape s = tokens();
-  CHECK(refused_field([&] { make_plan(MaximalUpdate{.table = 7}, {.model = s, .base = s}); }) ==
-        "table");
-  CHECK(refused_field([&] { make_plan(CompleteP{.alpha = 0.4}, {.model = s, .base = s}); }) ==
-        "alpha");
-  CHECK(refused_field([&] {
-          make_plan(CompleteP{.alpha = std::nan("")}, {.model = s, .base = s});
-        }) == "alpha");
-  CHECK(refused_field([&] { make_plan(MetaPrincipled{.s = 1.5}, {.model = s}); }) == "s");
-  CHECK(refused_field([&] { make_plan(NuGpt{.alignment = 0.3}, {.model = s, .base = s}); }) ==
-        "alignment");
-  CHECK(refused_field([&] { make_plan(NuGpt{.output_rate = 0}, {.model = s, .base = s}); }) ==
-        "output_rate");
-  CHECK(refused_field([&] { make_plan(NuGpt{.input_rate = -1}, {.model = s, .base = s}); }) ==
-        "input_rate");
-  CHECK(refused_field([&] {
-          make_plan(NuGpt{.output_alignment = 0.4}, {.model = s, .base = s});
-        }) == "output_alignment");
-  CHECK(refused_field([&] { make_plan(NuGpt{.depth_exponent = 1.1}, {.model = s, .base = s}); }) ==
-        "depth_exponent");
-  CHECK(refused_field([&] {
-          make_plan(NGptCompleteP{.horizon_exponent = -0.1}, {.model = s, .base = s});
-        }) == "horizon_exponent");
-  CHECK(refused_field([&] { make_plan(NGpt{.input_rate = 0}, {.model = s}); }) == "input_rate");
-  CHECK(refused_field([&] { make_plan(DeepScaleLM{.dropout = 1}, {.model = s}); }) == "dropout");
-  CHECK(refused_field([&] { make_plan(told(DeepScaleLM{.k = 5}), {.model = s}); }) == "depth");
+  const auto refused = [](const Rule& rule) {
+    return refused_field([&] { make_plan(rule, {.model = tokens(), .base = tokens()}); });
+  };
+  const std::vector<std::pair<Rule, std::string>> fields{
+      {MaximalUpdate{.table = 7}, "table"},
+      {CompleteP{.alpha = 0.4}, "alpha"},
+      {CompleteP{.alpha = std::nan("")}, "alpha"},
+      {MetaPrincipled{.s = 1.5}, "s"},
+      {NuGpt{.alignment = 0.3}, "alignment"},
+      {NuGpt{.output_rate = 0}, "output_rate"},
+      {NuGpt{.input_rate = -1}, "input_rate"},
+      {NuGpt{.output_alignment = 0.4}, "output_alignment"},
+      {NuGpt{.depth_exponent = 1.1}, "depth_exponent"},
+      {NGptCompleteP{.horizon_exponent = -0.1}, "horizon_exponent"},
+      {NGpt{.input_rate = 0}, "input_rate"},
+      {DeepScaleLM{.dropout = 1}, "dropout"},
+      {told(DeepScaleLM{.k = 5}), "depth"}};
+  for (const auto& [rule, field] : fields) {
+    INFO(rule.id << ": " << field);
+    CHECK(refused(rule) == field);
+  }
   NeuralTangent negative;
   negative.init_constant[Group::query] = -1;
-  CHECK(refused_field([&] { make_plan(negative, {.model = s}); }) != "accepted");
+  CHECK(refused(negative) != "accepted");
 }
 
 TEST_CASE("an input correlation is above 0 and at most 1") {

@@ -19,4 +19,15 @@ std::string error_message(F&& f) {
   return "no error";
 }
 
+/// The field that f() complains of.
+template <class F>
+std::string refused_field(F&& f) {
+  try {
+    f();
+  } catch (const InvalidInput& error) {
+    return error.field();
+  }
+  return "accepted";
+}
+
 }  // namespace scalewise::test
