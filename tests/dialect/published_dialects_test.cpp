@@ -60,25 +60,11 @@ std::vector<ModelTensor> as_model(const std::vector<published::NamedShape>& list
 }
 
 /// "layer.0.query: axis 0 [0, 4] [8, 4]" for each part, and whether it is transposed.
-std::string text_of(const published::Owner& owner) {
-  std::string text = owner.transposed ? "transposed\n" : "";
-  for (const published::Part& part : owner.parts) {
-    text += part.entry;
-    for (const published::Selection& select : part.select) {
-      text += ", axis " + std::to_string(select.axis);
-      for (const auto& [begin, count] : select.runs)
-        text += " [" + std::to_string(begin) + ", " + std::to_string(count) + "]";
-    }
-    text += "\n";
-  }
-  return text;
-}
-
-std::string text_of(const OwnerTensor& tensor) {
+std::string text_of(const auto& tensor) {
   std::string text = tensor.transposed ? "transposed\n" : "";
-  for (const OwnedPart& part : tensor.parts) {
+  for (const auto& part : tensor.parts) {
     text += part.entry;
-    for (const AxisRuns& select : part.select) {
+    for (const auto& select : part.select) {
       text += ", axis " + std::to_string(select.axis);
       for (const auto& [begin, count] : select.runs)
         text += " [" + std::to_string(begin) + ", " + std::to_string(count) + "]";
