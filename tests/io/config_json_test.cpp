@@ -12,20 +12,20 @@
 #include "scalewise/architecture/presets.hpp"
 #include "scalewise/architecture/shape.hpp"
 #include "scalewise/io/parse_json.hpp"
-#include "scalewise/messages/error.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/temporary_file.hpp"
 
 namespace {
 
 using json = nlohmann::ordered_json;
-using scalewise::InvalidInput;
 using scalewise::preset_shape;
 using scalewise::Shape;
 using scalewise::shape_from_config;
 using scalewise::shape_from_config_file;
 using scalewise::files::read_file;
 using scalewise::io::parse_json;
+using scalewise::test::error_message;
 using scalewise::test::TemporaryFile;
 
 std::string data(const std::string& name) {
@@ -36,30 +36,19 @@ std::string text_of(const std::string& name) { return read_file(data(name), 1 <<
 
 json config(const std::string& name) { return parse_json(text_of(name), name); }
 
-/// The message of the one error type that is allowed.
-template <class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string error_of(const json& config) {
-  const std::string text = message([&] { shape_from_config(config); });
+  const std::string text = error_message([&] { shape_from_config(config); });
   if (text == "no error")
     resolved(shape_from_config(config));  // throws what a test does not expect
   return text;
 }
 
 std::string error_of_text(const std::string& text) {
-  return message([&] { shape_from_config(parse_json(text, "config.json")); });
+  return error_message([&] { shape_from_config(parse_json(text, "config.json")); });
 }
 
 std::string error_of_file(const std::string& path) {
-  return message([&] { shape_from_config_file(path); });
+  return error_message([&] { shape_from_config_file(path); });
 }
 
 /// A configuration with one key changed, or removed when the value is discarded.
@@ -427,7 +416,7 @@ TEST_CASE("an error in a config.json says what and where", "[config_json]") {
           "its names by --names FILE)");
   }
   SECTION("the name is the caller's") {
-    CHECK(message([] { shape_from_config(without("gpt2", "n_embd"), "mine.json"); }) ==
+    CHECK(error_message([] { shape_from_config(without("gpt2", "n_embd"), "mine.json"); }) ==
           "mine.json: n_embd (missing): " + whole);
   }
 }
@@ -538,6 +527,6 @@ TEST_CASE("read_file returns every byte up to its limit", "[parse_json]") {
   for (int i = 0; i < 70000; ++i) content += static_cast<char>(i % 256);  // more than one block
   const TemporaryFile file(content);
   CHECK(read_file(file.path(), 70000) == content);
-  CHECK(message([&] { read_file(file.path(), 69999); }) ==
+  CHECK(error_message([&] { read_file(file.path(), 69999); }) ==
         file.path() + " (larger): expected at most 69999 bytes");
 }
