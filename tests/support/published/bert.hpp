@@ -81,52 +81,48 @@ inline void vit_stem(Model& model, const std::string& projection, const std::str
   Writer(model, projection, "").vector(".bias", "patch_bias", s.d_model);
 }
 
-}  // namespace detail
+/// The names of ViTForImageClassification that differ between releases of transformers.
+struct HfVitNames {
+  const char *layers, *query, *key, *value, *output, *up, *down;
+};
 
-/// ViTForImageClassification.
-inline Model hf_vit(const Shape& shape, const std::string& title = "small") {
+inline Model hf_vit(const Shape& shape, const std::string& title, const HfVitNames& names) {
   Model model = empty_model("hf-vit", title, shape);
   const Shape& s = model.shape;
   const long d = s.d_model;
-  detail::vit_stem(model, "vit.embeddings.patch_embeddings.projection", "vit.embeddings.cls_token",
-                   "vit.embeddings.position_embeddings");
+  vit_stem(model, "vit.embeddings.patch_embeddings.projection", "vit.embeddings.cls_token",
+           "vit.embeddings.position_embeddings");
   for (long n = 0; n < s.depth; ++n) {
-    const Writer layer(model, numbered("vit.encoder.layer.", n), numbered("layer.", n));
-    layer.dense("attention.attention.query", "query", d, d, s.biases);
-    layer.dense("attention.attention.key", "key", d, d, s.biases);
-    layer.dense("attention.attention.value", "value", d, d, s.biases);
-    layer.dense("attention.output.dense", "attention_output", d, d, s.biases);
-    layer.dense("intermediate.dense", "mlp_up", d, s.d_ff, s.biases);
-    layer.dense("output.dense", "mlp_down", s.d_ff, d, s.biases);
+    const Writer layer(model, numbered(names.layers, n), numbered("layer.", n));
+    layer.dense(names.query, "query", d, d, s.biases);
+    layer.dense(names.key, "key", d, d, s.biases);
+    layer.dense(names.value, "value", d, d, s.biases);
+    layer.dense(names.output, "attention_output", d, d, s.biases);
     layer.norm("layernorm_before", "attention_norm");
     layer.norm("layernorm_after", "mlp_norm");
+    layer.dense(names.up, "mlp_up", d, s.d_ff, s.biases);
+    layer.dense(names.down, "mlp_down", s.d_ff, d, s.biases);
   }
   Writer(model, "vit.", "").norm("layernorm", "final_norm");
   Writer(model, "", "").dense("classifier", "head", d, s.classes, *s.head_bias);
   return model;
 }
 
+}  // namespace detail
+
+/// ViTForImageClassification.
+inline Model hf_vit(const Shape& shape, const std::string& title = "small") {
+  return detail::hf_vit(shape, title,
+                        {"vit.encoder.layer.", "attention.attention.query",
+                         "attention.attention.key", "attention.attention.value",
+                         "attention.output.dense", "intermediate.dense", "output.dense"});
+}
+
 /// ViTForImageClassification of transformers 5 (c0ce2e4, models/vit/modeling_vit.py), in memory.
 inline Model hf_vit_5(const Shape& shape, const std::string& title = "transformers 5") {
-  Model model = empty_model("hf-vit", title, shape);
-  const Shape& s = model.shape;
-  const long d = s.d_model;
-  detail::vit_stem(model, "vit.embeddings.patch_embeddings.projection", "vit.embeddings.cls_token",
-                   "vit.embeddings.position_embeddings");
-  for (long n = 0; n < s.depth; ++n) {
-    const Writer layer(model, numbered("vit.layers.", n), numbered("layer.", n));
-    layer.dense("attention.q_proj", "query", d, d, s.biases);
-    layer.dense("attention.k_proj", "key", d, d, s.biases);
-    layer.dense("attention.v_proj", "value", d, d, s.biases);
-    layer.dense("attention.o_proj", "attention_output", d, d, s.biases);
-    layer.norm("layernorm_before", "attention_norm");
-    layer.norm("layernorm_after", "mlp_norm");
-    layer.dense("mlp.fc1", "mlp_up", d, s.d_ff, s.biases);
-    layer.dense("mlp.fc2", "mlp_down", s.d_ff, d, s.biases);
-  }
-  Writer(model, "vit.", "").norm("layernorm", "final_norm");
-  Writer(model, "", "").dense("classifier", "head", d, s.classes, *s.head_bias);
-  return model;
+  return detail::hf_vit(shape, title,
+                        {"vit.layers.", "attention.q_proj", "attention.k_proj", "attention.v_proj",
+                         "attention.o_proj", "mlp.fc1", "mlp.fc2"});
 }
 
 /// timm's VisionTransformer, with LayerScale where the shape has a gain per channel.

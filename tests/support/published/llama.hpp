@@ -73,6 +73,16 @@ inline Model hf_llama_model(const std::string& dialect, const std::string& title
   return model;
 }
 
+/// A layer but its queries, keys and values, in Meta's names.
+inline void meta_after_attention(const Writer& layer, const Shape& s) {
+  layer.dense("attention.wo", "attention_output", s.heads * s.head_dim, s.d_model, s.biases);
+  layer.dense("feed_forward.w1", "mlp_gate", s.d_model, s.d_ff, s.biases);
+  layer.dense("feed_forward.w2", "mlp_down", s.d_ff, s.d_model, s.biases);
+  layer.dense("feed_forward.w3", "mlp_up", s.d_model, s.d_ff, s.biases);
+  layer.norm("attention_norm", "attention_norm");
+  layer.norm("ffn_norm", "mlp_norm");
+}
+
 }  // namespace detail
 
 /// Hugging Face's LLaMA, and Mistral.
@@ -116,12 +126,7 @@ inline Model meta_llama(const Shape& shape, const std::string& title = "small",
     layer.dense(three + "wq", "query", s.d_model, queries, s.biases);
     layer.dense(three + "wk", "key", s.d_model, keys, s.biases);
     layer.dense(three + "wv", "value", s.d_model, keys, s.biases);
-    layer.dense("attention.wo", "attention_output", queries, s.d_model, s.biases);
-    layer.dense("feed_forward.w1", "mlp_gate", s.d_model, s.d_ff, s.biases);
-    layer.dense("feed_forward.w2", "mlp_down", s.d_ff, s.d_model, s.biases);
-    layer.dense("feed_forward.w3", "mlp_up", s.d_model, s.d_ff, s.biases);
-    layer.norm("attention_norm", "attention_norm");
-    layer.norm("ffn_norm", "mlp_norm");
+    detail::meta_after_attention(layer, s);
   }
   top.norm("norm", "final_norm");
   if (s.tied_head.value_or(false)) {
@@ -146,12 +151,7 @@ inline Model torchtitan(const Shape& shape, const std::string& title = "small") 
   for (long n = 0; n < s.depth; ++n) {
     const Writer layer(model, numbered("layers.", n), numbered("layer.", n));
     layer.dense("attention.qkv_linear.wqkv", query_key_value_by_group(s), s.d_model, s.biases);
-    layer.dense("attention.wo", "attention_output", s.heads * s.head_dim, s.d_model, s.biases);
-    layer.dense("feed_forward.w1", "mlp_gate", s.d_model, s.d_ff, s.biases);
-    layer.dense("feed_forward.w2", "mlp_down", s.d_ff, s.d_model, s.biases);
-    layer.dense("feed_forward.w3", "mlp_up", s.d_model, s.d_ff, s.biases);
-    layer.norm("attention_norm", "attention_norm");
-    layer.norm("ffn_norm", "mlp_norm");
+    detail::meta_after_attention(layer, s);
   }
   top.norm("norm", "final_norm");
   if (s.tied_head.value_or(false)) {
