@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """A page in Chromium without a window, by the DevTools protocol over a pair of pipes."""
 
-import base64
 import functools
 import json
 import os
@@ -129,6 +128,3 @@ class Browser:
     def press(self, key, **more):
         for kind in ("keyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", type=kind, key=key, **more)
-
-    def screenshot(self):
-        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
