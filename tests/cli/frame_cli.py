@@ -22,11 +22,9 @@ import tempfile
 import time
 import unittest
 
-from quick_start import QUICK
+from quick_start import QUICK, programs
 
-FOLDERS = list(itertools.takewhile(os.path.isdir, sys.argv[1:]))
-PROGRAMS = {path.name: path for folder in FOLDERS for path in pathlib.Path(folder).resolve().iterdir()
-            if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
+PROGRAMS, TESTS = programs()
 NAMES = sorted(PROGRAMS)
 TEXT = "It is a truth universally acknowledged, that a tested program may be trusted. " * 20
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "tools/data/digits.csv"
@@ -484,4 +482,4 @@ class Frame(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1 + len(FOLDERS):]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *TESTS], verbosity=1)

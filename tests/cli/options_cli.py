@@ -9,7 +9,6 @@ terminal shows of it.
 
 import fcntl
 import functools
-import itertools
 import os
 import pathlib
 import re
@@ -19,11 +18,9 @@ import sys
 import termios
 import unittest
 
-from quick_start import QUICK
+from quick_start import QUICK, programs
 
-FOLDERS = list(itertools.takewhile(os.path.isdir, sys.argv[1:]))
-PROGRAMS = {path.name: path for folder in FOLDERS for path in pathlib.Path(folder).resolve().iterdir()
-            if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
+PROGRAMS, TESTS = programs()
 NAMES = sorted(PROGRAMS)
 
 # Words whose choice is a program's own: what it can do.
@@ -139,4 +136,4 @@ class Terminal(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1 + len(FOLDERS):]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *TESTS], verbosity=1)

@@ -8,18 +8,14 @@
 
 import itertools
 import json
-import os
-import pathlib
 import re
 import subprocess
 import sys
 import unittest
 
-from quick_start import QUICK
+from quick_start import QUICK, programs
 
-FOLDERS = list(itertools.takewhile(os.path.isdir, sys.argv[1:]))
-PROGRAMS = {path.name: path for folder in FOLDERS for path in pathlib.Path(folder).resolve().iterdir()
-            if path.is_file() and os.access(path, os.X_OK) and not path.suffix}
+PROGRAMS, TESTS = programs()
 
 # Typed from the texts: arXiv:2604.27077v2, section 2; 2403.09635, section 3; 2203.00555, Figure 2; 1908.11365.
 NORMALIZED = {"--activation": "silu", "--rotary": "true"}
@@ -114,4 +110,4 @@ class Text(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1 + len(FOLDERS):]])
+    unittest.main(argv=[sys.argv[0], *TESTS])
