@@ -138,13 +138,11 @@ void attention_scores(const AttentionSizes& n, Scalar scale, const ConstView<Sca
 /// Shapes:   s, slope (N, S)
 template <class Scalar>
 void soft_cap(Scalar cap, View<Scalar> s, View<Scalar> slope) {
-  numeric::parallel_tiles(s.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      auto turned = slope.row(i).array();
-      turned = (s.row(i).array() / cap).tanh();
-      s.row(i).array() = cap * turned;
-      turned = 1 - turned.square();
-    }
+  numeric::parallel_rows(s.rows(), [&](Eigen::Index i) {
+    auto turned = slope.row(i).array();
+    turned = (s.row(i).array() / cap).tanh();
+    s.row(i).array() = cap * turned;
+    turned = 1 - turned.square();
   });
 }
 

@@ -45,11 +45,8 @@ class Dropout {
   template <class Scalar>
   void apply(View<Scalar> x) const {
     if (!active()) return;
-    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-      for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        apply(i * x.cols(), x.cols(), x.row(i).data());
-      }
-    });
+    numeric::parallel_rows(x.rows(),
+                           [&](Eigen::Index i) { apply(i * x.cols(), x.cols(), x.row(i).data()); });
   }
 
  private:

@@ -121,19 +121,17 @@ struct ExpertsLayer {
   void choose(View<Scalar> z) {
     chosen.resize(static_cast<std::size_t>(z.rows() * active));
     View<Scalar> g = gate.shape(z.rows(), active);
-    numeric::parallel_tiles(z.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-      for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        auto s = z.row(i).array();
-        if (gates == Gates::sigmoid) {
-          s = 1 / (1 + (-s).exp());
-        } else {
-          s = (s - s.maxCoeff()).exp();
-          s *= 1 / s.sum();
-        }
-        for (Eigen::Index slot = 0; slot < active; ++slot) g(i, slot) = s(next(s, i, slot));
-        if (gates == Gates::renormalized) g.row(i) *= 1 / g.row(i).sum();
-        if (gates == Gates::sigmoid) g.row(i) *= 1 / static_cast<Scalar>(active);
+    numeric::parallel_rows(z.rows(), [&](Eigen::Index i) {
+      auto s = z.row(i).array();
+      if (gates == Gates::sigmoid) {
+        s = 1 / (1 + (-s).exp());
+      } else {
+        s = (s - s.maxCoeff()).exp();
+        s *= 1 / s.sum();
       }
+      for (Eigen::Index slot = 0; slot < active; ++slot) g(i, slot) = s(next(s, i, slot));
+      if (gates == Gates::renormalized) g.row(i) *= 1 / g.row(i).sum();
+      if (gates == Gates::sigmoid) g.row(i) *= 1 / static_cast<Scalar>(active);
     });
   }
 
@@ -180,18 +178,16 @@ struct ExpertsLayer {
   void router_backward(Pass<Scalar>& pass, const ConstView<Scalar>& x, View<Scalar> dx) {
     const ConstView<Scalar> s = scores.read(), g = gate.read(), dg = dgate.read();
     View<Scalar> dz = dscores.shape(s.rows(), s.cols());
-    numeric::parallel_tiles(s.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-      for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        const Scalar share = dg.row(i).dot(g.row(i));  // Σ ds s, or Σ_T dg g
-        dz.row(i).setZero();
-        if (gates == Gates::softmax) dz.row(i) = -share * s.row(i);
-        for (Eigen::Index slot = 0; slot < active; ++slot) {
-          const Eigen::Index e = chosen[static_cast<std::size_t>(i * active + slot)];
-          const Scalar d = gates == Gates::renormalized ? dg(i, slot) - share
-                           : gates == Gates::sigmoid    ? dg(i, slot) * (1 - s(i, e))
-                                                        : dg(i, slot);
-          dz(i, e) += g(i, slot) * d;
-        }
+    numeric::parallel_rows(s.rows(), [&](Eigen::Index i) {
+      const Scalar share = dg.row(i).dot(g.row(i));  // Σ ds s, or Σ_T dg g
+      dz.row(i).setZero();
+      if (gates == Gates::softmax) dz.row(i) = -share * s.row(i);
+      for (Eigen::Index slot = 0; slot < active; ++slot) {
+        const Eigen::Index e = chosen[static_cast<std::size_t>(i * active + slot)];
+        const Scalar d = gates == Gates::renormalized ? dg(i, slot) - share
+                         : gates == Gates::sigmoid    ? dg(i, slot) * (1 - s(i, e))
+                                                      : dg(i, slot);
+        dz(i, e) += g(i, slot) * d;
       }
     });
     pass.show_gradient(name, "router", dscores.read());

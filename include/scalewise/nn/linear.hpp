@@ -143,10 +143,8 @@ void sum_products(Scalar factor, const ConstView<Scalar>& x, const ConstView<Sca
 template <class Scalar>
 void scale_columns(Scalar factor, const ConstView<Scalar>& x, const ConstView<Scalar>& scale,
                    View<Scalar> y) {
-  numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      y.row(i).array() = x.row(i).array() * (factor * scale.row(0).array());
-    }
+  numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+    y.row(i).array() = x.row(i).array() * (factor * scale.row(0).array());
   });
 }
 

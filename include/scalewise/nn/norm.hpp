@@ -80,16 +80,14 @@ void norm_forward(Norm kind, const ConstView<Scalar>& x, const NormWeights<Scala
                   Scalar epsilon, NormCache<Scalar>& cache, View<Scalar> y) {
   View<Scalar> means = cache.mean.shape(x.rows(), 1);
   View<Scalar> inverses = cache.inverse_deviation.shape(x.rows(), 1);
-  numeric::parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      const auto in = x.row(i).array();
-      const Scalar mean = kind == Norm::layer ? in.mean() : Scalar(0);
-      const Scalar square = (in - mean).square().sum() / static_cast<Scalar>(x.cols());
-      const Scalar inverse = 1 / std::sqrt(square + epsilon);
-      means(i, 0) = mean;
-      inverses(i, 0) = inverse;
-      detail::normalize_row(x, y, i, mean, inverse, weights);
-    }
+  numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+    const auto in = x.row(i).array();
+    const Scalar mean = kind == Norm::layer ? in.mean() : Scalar(0);
+    const Scalar square = (in - mean).square().sum() / static_cast<Scalar>(x.cols());
+    const Scalar inverse = 1 / std::sqrt(square + epsilon);
+    means(i, 0) = mean;
+    inverses(i, 0) = inverse;
+    detail::normalize_row(x, y, i, mean, inverse, weights);
   });
 }
 
@@ -100,10 +98,8 @@ void norm_again(const ConstView<Scalar>& x, const NormWeights<Scalar>& weights,
                 const NormCache<Scalar>& cache, View<Scalar> y) {
   const ConstView<Scalar> means = cache.mean.read();
   const ConstView<Scalar> inverses = cache.inverse_deviation.read();
-  numeric::parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      detail::normalize_row(x, y, i, means(i, 0), inverses(i, 0), weights);
-    }
+  numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+    detail::normalize_row(x, y, i, means(i, 0), inverses(i, 0), weights);
   });
 }
 
@@ -163,12 +159,10 @@ void norm_backward(Norm kind, const ConstView<Scalar>& dy, const ConstView<Scala
 /// Shapes:   x (N, C) -> y (N, C), which may be x; inverse_length (N, 1)
 template <class Scalar>
 void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inverse_length) {
-  numeric::parallel_tiles(x.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      const Scalar length = x.row(i).norm();
-      inverse_length(i, 0) = length > 0 || std::isnan(length) ? 1 / length : Scalar(0);
-      y.row(i) = x.row(i) * inverse_length(i, 0);
-    }
+  numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+    const Scalar length = x.row(i).norm();
+    inverse_length(i, 0) = length > 0 || std::isnan(length) ? 1 / length : Scalar(0);
+    y.row(i) = x.row(i) * inverse_length(i, 0);
   });
 }
 
@@ -179,11 +173,9 @@ void unit_forward(const ConstView<Scalar>& x, View<Scalar> y, View<Scalar> inver
 template <class Scalar>
 void unit_backward(const ConstView<Scalar>& dy, const ConstView<Scalar>& y,
                    const ConstView<Scalar>& inverse_length, View<Scalar> dx) {
-  numeric::parallel_tiles(y.rows(), norm_tile, [&](Eigen::Index begin, Eigen::Index rows) {
-    for (Eigen::Index i = begin; i < begin + rows; ++i) {
-      const Scalar along = y.row(i).dot(dy.row(i));
-      dx.row(i) = (dy.row(i) - y.row(i) * along) * inverse_length(i, 0);
-    }
+  numeric::parallel_rows(y.rows(), [&](Eigen::Index i) {
+    const Scalar along = y.row(i).dot(dy.row(i));
+    dx.row(i) = (dy.row(i) - y.row(i) * along) * inverse_length(i, 0);
   });
 }
 

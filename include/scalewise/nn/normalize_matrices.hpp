@@ -36,9 +36,7 @@ namespace detail {
 /// Scales every row to unit length.
 template <class Scalar>
 void normalize_rows(View<Scalar> w) {
-  numeric::parallel_tiles(w.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
-    for (Eigen::Index r = begin; r < begin + count; ++r) w.row(r).normalize();
-  });
+  numeric::parallel_rows(w.rows(), [&](Eigen::Index r) { w.row(r).normalize(); });
 }
 
 /// Scales every column to unit length; one of zeros stays.

@@ -127,11 +127,9 @@ struct ResidualBlock {
     if (!gain.present()) return add_rows(skip, x, branch, f, y);
     const Scalar factor = branch * gain.multiplier;
     if (gain.value().size() == 1) return add_rows(skip, x, factor * gain.value()(0, 0), f, y);
-    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-      for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        y.row(i).array() =
-            skip * x.row(i).array() + f.row(i).array() * (factor * gain.value().row(0).array());
-      }
+    numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+      y.row(i).array() =
+          skip * x.row(i).array() + f.row(i).array() * (factor * gain.value().row(0).array());
     });
   }
 
@@ -159,10 +157,8 @@ struct ResidualBlock {
     View<Scalar> s = sum.shape(x.rows(), x.cols());
     View<Scalar> a = size.shape(1, x.cols());
     a = (step.multiplier * step.value()).cwiseAbs();
-    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-      for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        s.row(i).array() = x.row(i).array() + (f.row(i) - x.row(i)).array() * a.row(0).array();
-      }
+    numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+      s.row(i).array() = x.row(i).array() + (f.row(i) - x.row(i)).array() * a.row(0).array();
     });
     unit_forward(sum.read(), s, inverse_sum.shape(x.rows(), 1));
     y = s;

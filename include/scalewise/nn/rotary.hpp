@@ -39,19 +39,17 @@ class RotaryTable {
   void rotate(View<Scalar> x, Eigen::Index tokens, int sign) const {
     const Eigen::Index half = cosine_.cols();
     const auto direction = static_cast<Scalar>(sign);
-    numeric::parallel_tiles(x.rows(), 64, [&](Eigen::Index begin, Eigen::Index rows) {
-      for (Eigen::Index i = begin; i < begin + rows; ++i) {
-        const Scalar* cosine = cosine_.row(i % tokens).data();
-        const Scalar* sine = sine_.row(i % tokens).data();
-        for (Eigen::Index at = 0; at < x.cols(); at += 2 * half) {
-          Scalar* first = x.row(i).data() + at;
-          Scalar* second = first + half;
-          for (Eigen::Index c = 0; c < half; ++c) {
-            const Scalar a = first[c];
-            const Scalar b = second[c];
-            first[c] = a * cosine[c] - b * direction * sine[c];
-            second[c] = a * direction * sine[c] + b * cosine[c];
-          }
+    numeric::parallel_rows(x.rows(), [&](Eigen::Index i) {
+      const Scalar* cosine = cosine_.row(i % tokens).data();
+      const Scalar* sine = sine_.row(i % tokens).data();
+      for (Eigen::Index at = 0; at < x.cols(); at += 2 * half) {
+        Scalar* first = x.row(i).data() + at;
+        Scalar* second = first + half;
+        for (Eigen::Index c = 0; c < half; ++c) {
+          const Scalar a = first[c];
+          const Scalar b = second[c];
+          first[c] = a * cosine[c] - b * direction * sine[c];
+          second[c] = a * direction * sine[c] + b * cosine[c];
         }
       }
     });

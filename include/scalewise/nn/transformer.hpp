@@ -134,13 +134,11 @@ class Transformer {
     }
     stack.tokens = rows / batch;
     View<Scalar> embedded = stack.embedded.shape(rows, shape_.d_model);
-    numeric::parallel_tiles(rows, 64, [&](Eigen::Index begin, Eigen::Index count) {
-      for (Eigen::Index i = begin; i < begin + count; ++i) {
-        embedded.row(i) =
-            embedding_.multiplier * embedding_.value().row(ids[static_cast<std::size_t>(i)]);
-        if (segments_.present()) {
-          embedded.row(i) += segments_.multiplier * segments_.value().row(0);
-        }
+    numeric::parallel_rows(rows, [&](Eigen::Index i) {
+      embedded.row(i) =
+          embedding_.multiplier * embedding_.value().row(ids[static_cast<std::size_t>(i)]);
+      if (segments_.present()) {
+        embedded.row(i) += segments_.multiplier * segments_.value().row(0);
       }
     });
     add_positions(stack);
@@ -180,11 +178,8 @@ class Transformer {
                          "at most context = " + std::to_string(stack.positions.value().rows()));
     }
     View<Scalar> embedded = stack.embedded.view();
-    numeric::parallel_tiles(embedded.rows(), 64, [&](Eigen::Index begin, Eigen::Index count) {
-      for (Eigen::Index i = begin; i < begin + count; ++i) {
-        embedded.row(i) +=
-            stack.positions.multiplier * stack.positions.value().row(i % stack.tokens);
-      }
+    numeric::parallel_rows(embedded.rows(), [&](Eigen::Index i) {
+      embedded.row(i) += stack.positions.multiplier * stack.positions.value().row(i % stack.tokens);
     });
   }
 

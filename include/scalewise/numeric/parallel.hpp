@@ -91,4 +91,13 @@ void parallel_tiles(std::ptrdiff_t total, std::ptrdiff_t tile, const Task& task)
   });
 }
 
+/// Runs task(i) for each of `rows` rows, in tiles of 64, as parallel_parts().
+/// Throws:   as parallel_for().
+template <class Task>
+void parallel_rows(std::ptrdiff_t rows, const Task& task) {
+  parallel_tiles(rows, 64, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+    for (std::ptrdiff_t i = begin; i < begin + size; ++i) task(i);
+  });
+}
+
 }  // namespace scalewise::numeric
