@@ -32,18 +32,13 @@ TEST_CASE("Records that follow the rule pass") {
 TEST_CASE("Layers of one role are one quantity, whether they were pooled before or not") {
   const Records pooled = follow(family_of("maximal-update"));
   Records by_layer;
-  for (const auto& [quantity, steps] : pooled.all()) {
+  pooled.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
     const bool of_layer = quantity.name.find('.') != std::string::npos ||
                           quantity.name == "query" || quantity.name == "mlp_down";
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        const Moments half{moments.sum_abs, moments.sum_squares, moments.count};
-        for (const char* layer : {"layer.0.", "layer.1."}) {
-          by_layer.add({quantity.signal, (of_layer ? layer : "") + quantity.name}, step, run, half);
-        }
-      }
+    for (const char* layer : {"layer.0.", "layer.1."}) {
+      by_layer.add({quantity.signal, (of_layer ? layer : "") + quantity.name}, step, run, moments);
     }
-  }
+  });
   const Report a = coordinate_check(pooled, family_of("maximal-update"));
   const Report b = coordinate_check(by_layer, family_of("maximal-update"));
   REQUIRE(a.judgements.size() == b.judgements.size());

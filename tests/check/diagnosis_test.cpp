@@ -68,18 +68,14 @@ TEST_CASE("First updates whose entries differ in size are those of another optim
   const auto check_of = [](double sum_abs) {
     const Records all = follow(wrong(family(), Ingredient::all_rates, -1));
     Records records;
-    for (const auto& [quantity, steps] : all.all()) {
-      for (const auto& [step, runs] : steps) {
-        for (const auto& [run, m] : runs) {
-          const bool update = quantity.signal == Signal::update;
-          const Plan& plan = check::detail::member_of(family(), run.size)->plan;
-          const std::uint64_t count = update ? check::detail::entries_of(plan, quantity.name) : 1;
-          const auto n = static_cast<double>(count);
-          records.add(quantity, step, run,
-                      {(update ? sum_abs : 1) * n * m.sum_abs, n * m.sum_squares, count});
-        }
-      }
-    }
+    all.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& m) {
+      const bool update = quantity.signal == Signal::update;
+      const Plan& plan = check::detail::member_of(family(), run.size)->plan;
+      const std::uint64_t count = update ? check::detail::entries_of(plan, quantity.name) : 1;
+      const auto n = static_cast<double>(count);
+      records.add(quantity, step, run,
+                  {(update ? sum_abs : 1) * n * m.sum_abs, n * m.sum_squares, count});
+    });
     return coordinate_check(records, family());
   };
   const Report unlike_adam = check_of(0.798);

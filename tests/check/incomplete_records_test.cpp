@@ -47,12 +47,9 @@ TEST_CASE("Without training, logits or the outputs of blocks there is no verdict
   const Records all = follow(family);
   const auto only = [&](const auto& wanted) {
     Records some;
-    for (const auto& [quantity, steps] : all.all()) {
-      for (const auto& [step, runs] : steps) {
-        if (!wanted(quantity, step)) continue;
-        for (const auto& [run, moments] : runs) some.add(quantity, step, run, moments);
-      }
-    }
+    all.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+      if (wanted(quantity, step)) some.add(quantity, step, run, moments);
+    });
     return coordinate_check(some, family);
   };
   const Report start = only([](const Quantity&, long step) { return step == 0; });
@@ -238,18 +235,15 @@ namespace {
 /// Made-up records with one step before them that moves nothing, as a rate of zero does.
 Records after_idle_step(const Records& records) {
   Records late;
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
+  records.for_each(
+      [&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
         late.add(quantity, step == 0 ? 0 : step + 1, run, moments);
         const bool start = quantity.signal == Signal::value && step == 0;
         if (start) late.add(quantity, 1, run, moments);
         if (quantity.signal == Signal::change || quantity.signal == Signal::update) {
           late.add(quantity, 1, run, {0, 0, moments.count});
         }
-      }
-    }
-  }
+      });
   return late;
 }
 
@@ -314,12 +308,9 @@ TEST_CASE("Where no step moves anything there is no verdict") {
   const std::vector<Member> family = family_of("maximal-update");
   const Records late = after_idle_step(follow(family));
   Records still;
-  for (const auto& [quantity, steps] : late.all()) {
-    for (const auto& [step, runs] : steps) {
-      if (step > 1) continue;
-      for (const auto& [run, moments] : runs) still.add(quantity, step, run, moments);
-    }
-  }
+  late.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+    if (step <= 1) still.add(quantity, step, run, moments);
+  });
   const Report report = coordinate_check(still, family);
   CHECK(report.verdict == Verdict::inconclusive);
   CHECK(report.missing.front() ==
@@ -328,15 +319,11 @@ TEST_CASE("Where no step moves anything there is no verdict") {
   Records one = follow(family);
   for (const char* name : {"query", "mlp_down", "head", "token_embedding"}) {
     Records without;
-    for (const auto& [quantity, steps] : one.all()) {
-      for (const auto& [step, runs] : steps) {
-        for (const auto& [run, moments] : runs) {
-          const bool zero =
-              quantity.name == name && quantity.signal == Signal::update && run.size == 512;
-          without.add(quantity, step, run, zero ? Moments{0, 0, 1} : moments);
-        }
-      }
-    }
+    one.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+      const bool zero =
+          quantity.name == name && quantity.signal == Signal::update && run.size == 512;
+      without.add(quantity, step, run, zero ? Moments{0, 0, 1} : moments);
+    });
     one = without;
   }
   CHECK(coordinate_check(one, family).verdict == Verdict::fail);
@@ -365,30 +352,22 @@ TEST_CASE("One model under the names of several sizes gets no verdict") {
   const std::vector<Member> family = family_of("maximal-update");
   const Records all = follow(family);
   Records alike;
-  for (const auto& [quantity, steps] : all.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        if (run.size != 64) continue;
-        const double rms = moments.rms();
-        for (const long size : sizes) {
-          alike.add(quantity, step, {size, run.seed}, {100 * rms, 100 * rms * rms, 100});
-        }
-      }
+  all.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+    if (run.size != 64) return;
+    const double rms = moments.rms();
+    for (const long size : sizes) {
+      alike.add(quantity, step, {size, run.seed}, {100 * rms, 100 * rms * rms, 100});
     }
-  }
+  });
   Records same;  // without tensors, whose counts give it away
   Records other_seeds;
-  for (const auto& [quantity, steps] : alike.all()) {
-    if (!is_activation(quantity.signal)) continue;
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        same.add(quantity, step, run, moments);
-        const double other = 1 + 0.01 * static_cast<double>(run.size + static_cast<long>(run.seed));
-        other_seeds.add(quantity, step, run,
-                        {moments.sum_abs * other, moments.sum_squares * other * other, 100});
-      }
-    }
-  }
+  alike.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+    if (!is_activation(quantity.signal)) return;
+    same.add(quantity, step, run, moments);
+    const double other = 1 + 0.01 * static_cast<double>(run.size + static_cast<long>(run.seed));
+    other_seeds.add(quantity, step, run,
+                    {moments.sum_abs * other, moments.sum_squares * other * other, 100});
+  });
   const Report report = coordinate_check(same, family);
   CHECK(report.verdict == Verdict::inconclusive);
   REQUIRE(report.missing.size() == 1);

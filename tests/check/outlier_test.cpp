@@ -23,14 +23,10 @@ namespace {
 /// The records with one quantity of a size multiplied.
 Records times(const Records& records, const Quantity& quantity, long size, double factor) {
   Records changed;
-  for (const auto& [other, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, m] : runs) {
-        const double by = other == quantity && run.size == size ? factor : 1;
-        changed.add(other, step, run, {by * m.sum_abs, by * by * m.sum_squares, m.count});
-      }
-    }
-  }
+  records.for_each([&](const Quantity& other, long step, const Run& run, const Moments& m) {
+    const double by = other == quantity && run.size == size ? factor : 1;
+    changed.add(other, step, run, {by * m.sum_abs, by * by * m.sum_squares, m.count});
+  });
   return changed;
 }
 

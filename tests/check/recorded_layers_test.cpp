@@ -21,14 +21,10 @@ template <class Dropped>
 Report without(const std::vector<Member>& family, bool last_run, const Dropped& dropped) {
   const Records all = follow(family);
   Records kept;
-  for (const auto& [quantity, steps] : all.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        const bool there = run.size == 512 && (!last_run || run.seed == 3);
-        if (!there || !dropped(quantity, step)) kept.add(quantity, step, run, moments);
-      }
-    }
-  }
+  all.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+    const bool there = run.size == 512 && (!last_run || run.seed == 3);
+    if (!there || !dropped(quantity, step)) kept.add(quantity, step, run, moments);
+  });
   return coordinate_check(kept, family);
 }
 

@@ -83,12 +83,9 @@ inline Records follow(const std::vector<Member>& family, double backward = 0,
 /// The records with another slope of one quantity.
 inline Records with(const Records& records, const Quantity& quantity, long step, double slope) {
   Records changed;
-  for (const auto& [other, steps] : records.all()) {
-    for (const auto& [at, runs] : steps) {
-      if (other == quantity && at == step) continue;
-      for (const auto& [run, moments] : runs) changed.add(other, at, run, moments);
-    }
-  }
+  records.for_each([&](const Quantity& other, long at, const Run& run, const Moments& moments) {
+    if (other != quantity || at != step) changed.add(other, at, run, moments);
+  });
   add(changed, quantity.signal, quantity.name, step, slope);
   return changed;
 }

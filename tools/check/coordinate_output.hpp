@@ -14,7 +14,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,14 +131,8 @@ inline std::string two_widths_text(const check::TwoWidths& t) {
 
 /// How many runs there are of each size; a check may have added a size to those that were asked for.
 inline std::map<long, long> seeds_by_size(const check::Records& records) {
-  std::set<check::Run> runs;
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, of_step] : steps) {
-      for (const auto& [run, moments] : of_step) runs.insert(run);
-    }
-  }
   std::map<long, long> seeds;
-  for (const check::Run& run : runs) ++seeds[run.size];
+  for (const check::Run& run : records.runs()) ++seeds[run.size];
   return seeds;
 }
 

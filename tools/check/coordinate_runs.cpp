@@ -115,13 +115,10 @@ check::Records CoordinateRuns::records(const std::vector<long>& seeds) const {
     }
     return false;
   };
-  for (const auto& [quantity, steps] : all_.records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        if (is_wanted(run)) wanted.add(quantity, step, run, moments);
-      }
-    }
-  }
+  all_.records.for_each([&](const check::Quantity& quantity, long step, const check::Run& run,
+                            const check::Moments& moments) {
+    if (is_wanted(run)) wanted.add(quantity, step, run, moments);
+  });
   return wanted;
 }
 

@@ -52,11 +52,7 @@ namespace detail {
 class FamilySearch {
  public:
   FamilySearch(const Records& records, const std::vector<PlanFile>& plans) : plans_(plans) {
-    for (const auto& [quantity, steps] : records.all()) {
-      for (const auto& [step, runs] : steps) {
-        for (const auto& [run, moments] : runs) sizes_.insert(run.size);
-      }
-    }
+    for (const Run& run : records.runs()) sizes_.insert(run.size);
     for (const auto& [run, fingerprint] : records.plans()) recorded_[run.size] = fingerprint;
   }
 

@@ -54,16 +54,11 @@ inline void require_plans(const Records& records, const std::vector<Member>& fam
   std::vector<std::string> sizes;
   sizes.reserve(family.size());
   for (const Member& member : family) sizes.push_back(std::to_string(member.size));
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
-        if (member_of(family, run.size) != nullptr) continue;
-        throw InvalidInput("size of " + messages::printable(quantity.name),
-                           std::to_string(run.size),
-                           "one that has a plan: " + messages::listed(sizes));
-      }
-    }
-  }
+  records.for_each([&](const Quantity& quantity, long, const Run& run, const Moments&) {
+    if (member_of(family, run.size) != nullptr) return;
+    throw InvalidInput("size of " + messages::printable(quantity.name), std::to_string(run.size),
+                       "one that has a plan: " + messages::listed(sizes));
+  });
 }
 
 /// How many entries the tensors of a place have in a plan, all layers together.

@@ -33,13 +33,10 @@ inline nlohmann::ordered_json record_json(const Quantity& quantity, long step,
 /// The records of each run, as a list for files; sums that are not finite are null.
 inline std::map<Run, nlohmann::ordered_json> records_json(const Records& records) {
   std::map<Run, nlohmann::ordered_json> lists;
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) {
+  records.for_each(
+      [&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
         lists[run].push_back(detail::record_json(quantity, step, moments));
-      }
-    }
-  }
+      });
   return lists;
 }
 

@@ -106,13 +106,10 @@ inline std::string uneven_layers(const Records& records, const Shape& shape) {
 /// A tensor that no step of a run moves, though they move it in other layers; empty where there is none.
 inline std::string still_layers(const Records& records, const Shape& shape) {
   std::map<std::pair<std::string, Run>, std::map<std::string, double>> all;
-  for (const auto& [quantity, steps] : records.all()) {
-    if (quantity.signal != Signal::update) continue;
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs)
-        all[{place_of(shape, quantity.name), run}][quantity.name] += moments.sum_squares;
-    }
-  }
+  records.for_each([&](const Quantity& quantity, long, const Run& run, const Moments& moments) {
+    if (quantity.signal == Signal::update)
+      all[{place_of(shape, quantity.name), run}][quantity.name] += moments.sum_squares;
+  });
   for (const auto& [at, layers] : all) {
     const auto moves = [](const auto& layer) { return layer.second != 0; };
     const auto still = std::find_if_not(layers.begin(), layers.end(), moves);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -47,11 +48,8 @@ class Records {
   }
 
   void merge(const Records& other) {
-    for (const auto& [quantity, steps] : other.all_) {
-      for (const auto& [step, runs] : steps) {
-        for (const auto& [run, moments] : runs) add(quantity, step, run, moments);
-      }
-    }
+    other.for_each([&](const Quantity& quantity, long step, const Run& run,
+                       const Moments& moments) { add(quantity, step, run, moments); });
     plans_.insert(other.plans_.begin(), other.plans_.end());
   }
 
@@ -75,6 +73,24 @@ class Records {
   }
 
   const std::map<Quantity, Steps>& all() const { return all_; }
+
+  /// Calls visit(quantity, step, run, moments) for all, in the order of all().
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& [quantity, steps] : all_) {
+      for (const auto& [step, runs] : steps) {
+        for (const auto& [run, moments] : runs) visit(quantity, step, run, moments);
+      }
+    }
+  }
+
+  /// All runs that something is recorded of.
+  std::set<Run> runs() const {
+    std::set<Run> all;
+    for_each([&](const Quantity&, long, const Run& run, const Moments&) { all.insert(run); });
+    return all;
+  }
+
   bool empty() const { return all_.empty(); }
 
   friend bool operator==(const Records&, const Records&) = default;

@@ -25,12 +25,7 @@ struct UnevenRecords {
 /// Compares what runs have recorded. A tensor that only some models have need not be recorded of the others.
 /// Requires: pooled layers, as models may differ in depth.
 inline UnevenRecords uneven_records(const Records& records, const std::vector<Member>& family) {
-  std::set<Run> all;
-  for (const auto& [quantity, steps] : records.all()) {
-    for (const auto& [step, runs] : steps) {
-      for (const auto& [run, moments] : runs) all.insert(run);
-    }
-  }
+  const std::set<Run> all = records.runs();
   const Plan& first = family.front().plan;
   UnevenRecords found;
   for (const auto& [quantity, steps] : records.all()) {
