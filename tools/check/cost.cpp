@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
+#include "check/run_times.hpp"
 #include "frame/signals.hpp"
 #include "scalewise/numeric/jobs.hpp"
 
@@ -28,11 +28,7 @@ double peak_mebibytes() {
 #endif
 }
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using Clock = RunTimes::Clock;
 
 constexpr double enough = 0.1;  // seconds, far above the clock's and the scheduler's grain
 
@@ -42,14 +38,14 @@ double seconds_of_run(long steps, const std::function<void(const AfterStep&)>& t
   const auto start = Clock::now();
   double begun = 0, left_out = 0;
   train([&](long made) {
-    const double now = seconds_since(start);
+    const double now = RunTimes::seconds_since(start);
     if (made <= first) begun = now;
     if (made <= first || now - begun < enough) return true;
     left_out =
         static_cast<double>(steps - made) * (now - begun) / static_cast<double>(made - first);
     return false;
   });
-  return seconds_since(start) + left_out;
+  return RunTimes::seconds_since(start) + left_out;
 }
 
 /// Of all runs of a size. As many are timed at once as there are threads; one alone runs on all of them.
@@ -74,7 +70,7 @@ double seconds_of_one(const Repeated& repeated) {
     const auto start = Clock::now();
     for (long i = 0; i < many; ++i) repeated.once();
     if (frame::stop_requested() != 0) throw frame::Interrupted{};
-    return seconds_since(start);
+    return RunTimes::seconds_since(start);
   };
   const double alone = time(1);
   if (alone >= 4 * enough) return alone;  // a shorter one may mostly fill caches and pages
@@ -91,7 +87,7 @@ void add(const RunsInTurn& runs, Cost& cost) {
   const std::vector<Repeated> all = runs.begin();
   const auto count = static_cast<double>(runs.count);
   cost.runs += runs.count;
-  cost.seconds += count * seconds_since(start);
+  cost.seconds += count * RunTimes::seconds_since(start);
   for (const Repeated& one : all) {
     const double times = count * static_cast<double>(one.count);
     cost.seconds += times * seconds_of_one(one);

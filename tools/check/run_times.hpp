@@ -32,8 +32,6 @@ class RunTimes {
     seconds_[size] += seconds;
   }
 
-  bool knows(long size) const { return runs_.count(size) == 1; }
-
   /// Of a run of this size; 0 if none was made.
   double seconds(long size) const {
     const std::lock_guard<std::mutex> lock(mutex_);
