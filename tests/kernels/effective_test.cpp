@@ -302,14 +302,18 @@ TEST_CASE("The fourth moment of preactivations is connected by the vertex") {
   const EffectiveScales scales = some_scales();
   const PairVertex w = preactivation_vertex(stem_vertex({1.4, 0.5, 0.9}), scales);
   const Eigen::Matrix2d root = (Eigen::Matrix2d() << 1.4, 0.5, 0.5, 0.9).finished().llt().matrixL();
-  numeric::RandomStream stream(10, "preactivations");
-  Eigen::ArrayXd connected(networks);
-  for (double& one : connected) {
+  const auto normalized_stem = [&](numeric::RandomStream& stream) {
     Matrix<> z(2, n);
     for (double& x : z.reshaped()) x = stream.normal();
     z = (root * z).eval();
     z.colwise() -= z.rowwise().mean().eval();
     for (Index t = 0; t < 2; ++t) z.row(t) /= std::sqrt(z.row(t).squaredNorm() / n + 0.1);
+    return z;
+  };
+  numeric::RandomStream stream(10, "preactivations");
+  Eigen::ArrayXd connected(networks);
+  for (double& one : connected) {
+    const Matrix<> z = normalized_stem(stream);
     Matrix<> weights(n, n);
     for (double& x : weights.reshaped()) x = std::sqrt(1.3 / n) * stream.normal();
     const Matrix<> out = z * weights;
@@ -318,20 +322,13 @@ TEST_CASE("The fourth moment of preactivations is connected by the vertex") {
     one = (std::pow(product.sum(), 2) - product.square().sum()) / (n * (n - 1.0));
   }
   // The mean of a product of two features, over n - 1 degrees of freedom; its square is taken off.
-  double mean = 0;
-  {
-    numeric::RandomStream again(11, "preactivations");
-    Eigen::ArrayXd pair(networks);
-    for (double& one : pair) {
-      Matrix<> z(2, n);
-      for (double& x : z.reshaped()) x = again.normal();
-      z = (root * z).eval();
-      z.colwise() -= z.rowwise().mean().eval();
-      for (Index t = 0; t < 2; ++t) z.row(t) /= std::sqrt(z.row(t).squaredNorm() / n + 0.1);
-      one = 1.3 * z.row(0).dot(z.row(1)) / n;
-    }
-    mean = pair.mean();
+  numeric::RandomStream again(11, "preactivations");
+  Eigen::ArrayXd pair(networks);
+  for (double& one : pair) {
+    const Matrix<> z = normalized_stem(again);
+    one = 1.3 * z.row(0).dot(z.row(1)) / n;
   }
+  const double mean = pair.mean();
   const double found = n * (connected.mean() - mean * mean);
   const double error = n * std::sqrt((connected - connected.mean()).square().mean() / networks);
   CAPTURE(found, w.vertex(1, 1), error);
