@@ -22,6 +22,7 @@
 #include "frame/progress.hpp"
 #include "frame/signals.hpp"
 #include "lab/programs/component/points.hpp"
+#include "lab/timing/summary.hpp"
 #include "scalewise/dense/product.hpp"
 #include "scalewise/numeric/parallel.hpp"
 #include "scalewise/numeric/random.hpp"
@@ -31,6 +32,7 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::experiment;
 using namespace scalewise::component;
+using benchmark::quantile;
 using propagation::Reading;
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -96,13 +98,6 @@ std::vector<Component> components() {
        [](numeric::RandomStream& stream) { return attention_point(stream, 1, stream.uniform()); },
        nullptr,
        true}};
-}
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 Percentiles percentiles(const std::vector<Errors>& list) {

@@ -97,10 +97,6 @@ std::string find_numpy() {
   throw std::runtime_error("no Python with numpy was found; give --python, or --no-numpy");
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// Floating-point operations of one pair: T tokens, products of matrices as 2NKM. A dense layer is 4
 /// operations per pair of tokens, ReLU 63, counted in token_layers.hpp and relu_piece.hpp; of what leaves
 /// attention, flatten reads the diagonal.

@@ -39,10 +39,6 @@ using nlohmann::ordered_json;
 /// Threads of the other side that still wait for work are asleep after this.
 constexpr auto pause = std::chrono::milliseconds(100);
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// One step that is not timed, then `steps` that are. Returns their seconds; `allocations` grows by
 /// what all of them took from the heap.
 double run(StepModel& model, long steps, long& allocations) {

@@ -4,10 +4,15 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 namespace scalewise::benchmark {
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// The value below which the share q of a sorted list lies, linear between neighbours.
 inline double quantile(const std::vector<double>& sorted, double q) {
