@@ -78,12 +78,7 @@ class Alignment(TrainingTasks, TaskTest):
         self.assertEqual(self.collected(*more), self.itself(*more))
 
     def test_bad_input_gets_one_message(self):
-        for arguments, message in BAD:
-            with self.subTest(arguments=arguments):
-                refused = self.run_program(self.folder, *self.options, *arguments)
-                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
-                self.assertTrue(refused.stderr.startswith(f"{self.program.name}: {message}"), refused.stderr)
-                self.assertEqual(len(refused.stderr.splitlines()), 1)
+        self.check_refusals(BAD)
 
 
 class KernelConvergence(RunTasks, TaskTest):

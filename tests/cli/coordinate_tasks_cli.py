@@ -80,12 +80,7 @@ class CoordinateTasks(TaskTest):
         self.assertEqual([path.stem for path in self.results.iterdir()], [id_of(tasks[0])])
 
     def test_bad_input_gets_one_message(self):
-        for arguments, message in BAD:
-            with self.subTest(arguments=arguments):
-                refused = self.run_program(self.folder, *self.options, *arguments)
-                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
-                self.assertTrue(refused.stderr.startswith(f"coordinate_check: {message}"), refused.stderr)
-                self.assertEqual(len(refused.stderr.splitlines()), 1)
+        self.check_refusals(BAD)
 
 
 if __name__ == "__main__":

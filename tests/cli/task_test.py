@@ -110,6 +110,15 @@ class TaskTest(unittest.TestCase):
             tasks = done.stdout.splitlines() if done.returncode == MISSING else []
         return count
 
+    def check_refusals(self, bad):
+        """That each of these arguments gets its message, and nothing else."""
+        for arguments, message in bad:
+            with self.subTest(arguments=arguments):
+                refused = self.run_program(self.folder, *self.options, *arguments)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
+                self.assertTrue(refused.stderr.startswith(f"{self.program.name}: {message}"), refused.stderr)
+                self.assertEqual(len(refused.stderr.splitlines()), 1)
+
     def by_shell(self, tasks):
         done = shell("\n".join(tasks), "/")  # from any folder
         self.assertEqual(done.returncode, 0, done.stderr)

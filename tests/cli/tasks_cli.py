@@ -254,12 +254,7 @@ class Tasks(TaskTest):
     # ---- refusals --------------------------------------------------------------------------------
 
     def test_bad_input_gets_one_message(self):
-        for arguments, message in BAD:
-            with self.subTest(arguments=arguments):
-                refused = self.run_program(self.folder, *TINY, *arguments)
-                self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
-                self.assertTrue(refused.stderr.startswith(f"learning_rate_transfer: {message}"), refused.stderr)
-                self.assertEqual(len(refused.stderr.splitlines()), 1)
+        self.check_refusals(BAD)
 
     def test_results_of_other_inputs_are_refused_by_name(self):
         tasks, _ = self.emit()
