@@ -16,12 +16,13 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests/cli"))
+from task_test import TEXT, FolderTest  # noqa: E402
+
 TRAIN = pathlib.Path(sys.argv[1]).resolve()
-TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 TINY = ["--text", "text.txt", "--width", "8", "--depth", "1", "--heads", "2", "--seq", "8", "--batch", "4",
         "--threads", "1", "--warmup", "3", "--rate", "0.01"]
 FILES = ["--log", "run.csv", "--checkpoint", "run.ckpt"]
@@ -84,18 +85,7 @@ def digits_csv(images=60, side=4):
     return "\n".join(lines) + "\n"
 
 
-class Train(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(self.scratch.cleanup)
-        self.folder = self.make_folder("run")
-
-    def make_folder(self, name):
-        folder = pathlib.Path(self.scratch.name, name)
-        folder.mkdir()
-        (folder / "text.txt").write_bytes(TEXT)
-        return folder
-
+class Train(FolderTest):
     def good(self, folder, *arguments):
         result = run(folder, *arguments)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -163,15 +153,19 @@ class Train(unittest.TestCase):
         summary = json.loads(result.stdout)
         self.assertGreater(summary["accuracy"], 0.9)
 
+    def nats_of_two_characters(self, task):
+        """The validation loss on a random text of a and b."""
+        draw = random.Random(1)
+        (self.folder / "text.txt").write_text("".join(draw.choice("ab") for _ in range(40000)), encoding="utf-8")
+        result = self.good(self.folder, "--text", "text.txt", "--task", task, "--width", 32, "--depth", 1, "--seq", 8,
+                           "--steps", 400, "--rate", 0.01, "--threads", 1, "--validate-every", 1000, "--format", "json")
+        return json.loads(result.stdout)["validation_nats"]
+
     # Each of the 8 characters of a window is a or b, with equal chances. Given the source and the places of its spans, two of them
     # are still open, so a window costs 2 ln 2 or more; without the source, 8 ln 2. The probability of all 499 windows over their
     # true one has a mean of 1 at most: by Markov's inequality the sum is 14 below the bound with a chance of e^-14 = 8e-7.
     def test_it_restores_masked_text_from_what_the_encoder_sees(self):
-        draw = random.Random(1)
-        (self.folder / "text.txt").write_text("".join(draw.choice("ab") for _ in range(40000)), encoding="utf-8")
-        result = self.good(self.folder, "--text", "text.txt", "--task", "denoising", "--width", 32, "--depth", 1, "--seq", 8,
-                           "--steps", 400, "--rate", 0.01, "--threads", 1, "--validate-every", 1000, "--format", "json")
-        nats = 499 * 8 * json.loads(result.stdout)["validation_nats"]
+        nats = 499 * 8 * self.nats_of_two_characters("denoising")
         self.assertGreater(nats, 499 * 2 * math.log(2) - 14)
         self.assertLess(nats, 499 * 8 * math.log(2) - 14)
 
@@ -179,11 +173,7 @@ class Train(unittest.TestCase):
     # it is 0.84 n with a chance of 1 - 3e-7, n is at least 487 with the same chance, and the sum is 14 below the bound with a chance
     # of 8e-7, as above. One that stays tells itself, so that a model which learns this is below ln 2.
     def test_it_predicts_masked_characters_from_what_is_left_of_them(self):
-        draw = random.Random(1)
-        (self.folder / "text.txt").write_text("".join(draw.choice("ab") for _ in range(40000)), encoding="utf-8")
-        result = self.good(self.folder, "--text", "text.txt", "--task", "masked", "--width", 32, "--depth", 1, "--seq", 8,
-                           "--steps", 400, "--rate", 0.01, "--threads", 1, "--validate-every", 1000, "--format", "json")
-        nats = json.loads(result.stdout)["validation_nats"]
+        nats = self.nats_of_two_characters("masked")
         self.assertGreater(nats, 0.84 * math.log(2) - 14 / 487)
         self.assertLess(nats, 0.97 * math.log(2))
 

@@ -25,9 +25,28 @@ def id_of(task):
     return task.split(" --run-one ")[1].split()[0]
 
 
-class TaskTest(unittest.TestCase):
+class FolderTest(unittest.TestCase):
+    """A test that has a folder with a text in it."""
+
+    folder_name, text_name = "run", "text.txt"
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+        self.folder = self.make_folder(self.folder_name)
+
+    def make_folder(self, name):
+        folder = self.scratch / name
+        folder.mkdir()
+        (folder / self.text_name).write_bytes(TEXT)
+        return folder
+
+
+class TaskTest(FolderTest):
     """What tests of a program's tasks need. A test says which program, options and files there are."""
 
+    folder_name, text_name = "it's a folder", "a text.txt"
     program = None
     options = []
     files = []
@@ -40,17 +59,8 @@ class TaskTest(unittest.TestCase):
                               timeout=300, check=False, env=QUICK)
 
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-        self.folder = self.make_folder("it's a folder")
+        super().setUp()
         self.results = self.folder / "results"
-
-    def make_folder(self, name):
-        folder = self.scratch / name
-        folder.mkdir()
-        (folder / "a text.txt").write_bytes(TEXT)
-        return folder
 
     def report(self, folder, out, *arguments):
         """What is printed and written."""

@@ -13,14 +13,13 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 from quick_start import QUICK
+from task_test import FolderTest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-TEXT = ("It is a truth universally acknowledged, that a tested program may be trusted. " * 40).encode()
 DIGITS = pathlib.Path(__file__).parents[2] / "tools/data/digits.csv"
 TINY = ["--text", "text.txt", "--head-dim", "4", "--depth", "1", "--seq", "8", "--batch", "2",
         "--steps", "20", "--seeds", "2", "--threads", "1", "--quiet"]
@@ -77,19 +76,8 @@ def result(folder):
     return (folder / "out" / "learning_rate_transfer.json").read_bytes()
 
 
-class Transfer(unittest.TestCase):
+class Transfer(FolderTest):
     finished = {}  # the files of a sweep
-
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(self.scratch.cleanup)
-        self.folder = self.make_folder("run")
-
-    def make_folder(self, name):
-        folder = pathlib.Path(self.scratch.name, name)
-        folder.mkdir()
-        (folder / "text.txt").write_bytes(TEXT)
-        return folder
 
     def finish(self, folder):
         """Runs TINY in a folder: makes it once for all tests."""
