@@ -49,6 +49,28 @@ inline std::string float_constant(double value) {
   return fmt::format("{:#}f", static_cast<float>(value));
 }
 
+/// What the model multiplies, as constants of C.
+inline std::string c_model(const Plan& plan) {
+  const plan::CodeNumbers code = plan::code_of(plan);  // what it does by itself
+  std::string text =
+      "/* Scores are attention_scale q k. Embeddings and logits are multiplied by what is left\n"
+      "   beside the code base's own factors. It contains the multiplier of the blocks of their\n"
+      "   tensors: apply one of the two. */\n";
+  text += fmt::format("static const double scalewise_attention_scale = {};\n",
+                      plan.model.attention_scale.value);
+  text += fmt::format(
+      "static const double scalewise_embedding_multiplier = {};\n",
+      plan::left_over(plan.model.embedding_multiplier, code.embedding_multiplier).value);
+  text += fmt::format("static const double scalewise_logit_multiplier = {};\n\n",
+                      plan::left_over(plan.model.logit_multiplier, code.logit_multiplier).value);
+  text += "/* x = skip * x + branch * f(x), by layer. */\nstatic const double scalewise_skip[] = {";
+  for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.skip.value);
+  text += "};\nstatic const double scalewise_branch[] = {";
+  for (const Residual& r : plan.model.residuals)
+    text += fmt::format("{}, ", plan::left_over(r.branch, code.branch).value);
+  return text + "};\n\n";
+}
+
 }  // namespace detail
 
 /// One line per block of an entry, with tabs between columns: for languages without JSON.
@@ -103,24 +125,8 @@ inline std::string c_header(const dialect::NamedPlan& named) {
       io::c_comment_text(named.assignment.dialect), plan.parameter_count(), io::coupled_decay(plan),
       relative ? "a factor on that of the same tensor in the base model" : "a standard deviation",
       named.assignment.tensors.size(), rows.size(), relative ? 1 : 0);
-  const plan::CodeNumbers code = plan::code_of(plan);  // what it does by itself
-  text +=
-      "/* Scores are attention_scale q k. Embeddings and logits are multiplied by what is left\n"
-      "   beside the code base's own factors. It contains the multiplier of the blocks of their\n"
-      "   tensors: apply one of the two. */\n";
-  text += fmt::format("static const double scalewise_attention_scale = {};\n",
-                      plan.model.attention_scale.value);
-  text += fmt::format(
-      "static const double scalewise_embedding_multiplier = {};\n",
-      plan::left_over(plan.model.embedding_multiplier, code.embedding_multiplier).value);
-  text += fmt::format("static const double scalewise_logit_multiplier = {};\n\n",
-                      plan::left_over(plan.model.logit_multiplier, code.logit_multiplier).value);
-  text += "/* x = skip * x + branch * f(x), by layer. */\nstatic const double scalewise_skip[] = {";
-  for (const Residual& r : plan.model.residuals) text += fmt::format("{}, ", r.skip.value);
-  text += "};\nstatic const double scalewise_branch[] = {";
-  for (const Residual& r : plan.model.residuals)
-    text += fmt::format("{}, ", plan::left_over(r.branch, code.branch).value);
-  text += "};\n\nstatic const scalewise_tensor scalewise_tensor_rows[] = {\n";
+  text += detail::c_model(plan);
+  text += "static const scalewise_tensor scalewise_tensor_rows[] = {\n";
   for (std::size_t i = 0; i < named.factors.size(); ++i) {
     const dialect::TensorFactors& f = named.factors[i];
     text += fmt::format("  {{{}, {}, {}, {}}},\n", io::c_string(named.assignment.tensors[i].name),

@@ -123,6 +123,17 @@ std::string key_of(const Setup& setup, Mistake mistake) {
                      std::abs(setup.fault->off));
 }
 
+/// Whether the report says that its records cannot show the mistake.
+bool is_listed(const check::Report& report, const Setup& setup, const std::string& cause) {
+  const auto& unchecked = report.unchecked;
+  return std::find(unchecked.begin(), unchecked.end(), cause) != unchecked.end() ||
+         std::any_of(report.open_slips.begin(), report.open_slips.end(),
+                     [&](const check::Fault& open) {
+                       return setup.fault && open.ingredient == setup.fault->ingredient &&
+                              open.off == setup.fault->off;
+                     });
+}
+
 void run(const Arguments& a) {
   std::map<std::string, Counts> counts;
   std::map<check::Regime, Held> held;
@@ -146,30 +157,21 @@ void run(const Arguments& a) {
       c.runs += runs;
       const std::string cause = setup.fault ? to_string(*setup.fault) : "one global rate";
       if (report.diagnosis.find(cause) != std::string::npos) ++c.named;
-      const auto& unchecked = report.unchecked;
-      const bool slips = std::any_of(
-          report.open_slips.begin(), report.open_slips.end(), [&](const check::Fault& open) {
-            return setup.fault && open.ingredient == setup.fault->ingredient &&
-                   open.off == setup.fault->off;
-          });
-      const bool listed =
-          mistake != Mistake::none &&
-          (slips || std::find(unchecked.begin(), unchecked.end(), cause) != unchecked.end());
+      const bool listed = mistake != Mistake::none && is_listed(report, setup, cause);
       if (listed && report.verdict == check::Verdict::pass) ++c.listed;
       const check::Verdict right =
           mistake == Mistake::none ? check::Verdict::pass : check::Verdict::fail;
+      const auto& why = report.undecided.empty() ? report.missing : report.undecided;
       if (report.verdict == right) continue;
       fmt::print(stderr, "{}: {}{}; {} {}\n", setup.name, to_string(report.verdict),
                  listed ? ", listed as unchecked" : "", report.diagnosis,
-                 !report.undecided.empty() ? report.undecided.front()
-                 : !report.missing.empty() ? "missing " + report.missing.front()
-                                           : "");
+                 why.empty() ? "" : why.front());
     }
   }
   if (a.list) return;
   fmt::print(
-      "| set-ups | number | pass, % | inconclusive, % | fail, % | named | listed | runs |\n");
-  fmt::print("|---|---|---|---|---|---|---|---|\n");
+      "| set-ups | number | pass, % | inconclusive, % | fail, % | named | listed | runs |\n"
+      "|---|---|---|---|---|---|---|---|\n");
   for (const auto& [key, c] : counts) {
     fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:.0f} |\n", key, c.all(),
                share_text(c.verdicts[0], c.all()), share_text(c.verdicts[1], c.all()),
