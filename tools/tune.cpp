@@ -179,7 +179,8 @@ class Tuner {
 
   int finish(const State& state) {
     Report report = report_of(t_, model_, verify_, state, rows_);
-    if (state.search.best.index >= 0 && !t_.carry_to.empty()) carry(report);
+    const bool found = report.state.search.best.index >= 0 && state.search.confirmed > 0;
+    if (found && !t_.carry_to.empty()) carry(report);
     const auto json = report_json(report, model_, options_);
     if (folder_) files::write_file(t_.tasks.results + "/report.json", json.dump(1) + "\n");
     if (t_.format == frame::Format::json) {
@@ -189,7 +190,7 @@ class Tuner {
     } else {
       show_text(report, model_, t_.command.find("{rate}") != std::string::npos);
     }
-    if (state.search.best.index < 0) return 1;
+    if (!found) return 1;
     return report.verified ? check::exit_code(report.verified->judged.verdict) : 0;
   }
 
@@ -230,8 +231,8 @@ void check(const Tuning& t, const frame::Options& options) {
       throw InvalidInput(name, "(given)", "it with --command",
                          "the reference transformer has its own");
   }
-  for (const char* name :
-       {"--text", "--batch", "--warmup", "--schedule", "--min-rate", "--weight-decay"}) {
+  for (const char* name : {"--text", "--batch", "--warmup", "--schedule", "--min-rate",
+                           "--weight-decay", "--epsilon"}) {
     if (own && options.given(name))
       throw InvalidInput(name, "(given)", "none with --command", "the command knows");
   }
@@ -240,6 +241,14 @@ void check(const Tuning& t, const frame::Options& options) {
   for (const char* value : {"{plan}", "{seed}", "{steps}"}) {
     if (own && t.command.find(value) == std::string::npos)
       throw InvalidInput("--command", t.command, std::string(value) + " in it");
+  }
+  for (const char* value :
+       {"{plan}", "{seed}", "{steps}", "{rate}", "{constants}", "{width}", "{depth}"}) {
+    for (const char* quote : {"'", "\""}) {
+      if (!own || t.command.find(std::string(quote) + value + quote) == std::string::npos) continue;
+      throw InvalidInput("--command", t.command, std::string(value) + " without quotes around it",
+                         "values are filled in as words of the shell, quoted where they need it");
+    }
   }
   if (own && t.tasks.results.empty())
     throw InvalidInput("--command", t.command,
@@ -253,6 +262,7 @@ void check(const Tuning& t, const frame::Options& options) {
 
 int run(const Tuning& t, const frame::Options& options) {
   ::check(t, options);
+  if (!t.command.empty()) frame::abandon_on_signal();
   // Commands run one at a time unless --threads says otherwise.
   const bool commands = !t.command.empty() && !options.given("--threads");
   train::use_threads(commands ? 1 : experiment::threads_of(t.run.threads, options));

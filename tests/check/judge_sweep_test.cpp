@@ -96,6 +96,15 @@ TEST_CASE(
         whole.transfer.sizes[2].optimum.high - whole.transfer.sizes[2].optimum.low);
 }
 
+TEST_CASE("Large losses of runs that diverged are no reason to fail") {
+  std::vector<SweepRow> rows = bowl_rows({256, 512, 1024}, 3, 0);
+  for (SweepRow& row : rows) row.loss = row.rate > std::ldexp(1, -9) ? 1000 : row.loss;
+  const TransferVerdict verdict = judge_sweep(rows, "width").judged;
+  CHECK(verdict.verdict == Verdict::inconclusive);
+  CHECK_THAT(verdict.reason,
+             ContainsSubstring("are the highest those of runs that diverged (nan)?"));
+}
+
 TEST_CASE("With a size that was not judged a sweep fails, but does not pass") {
   std::vector<SweepRow> rows = bowl_rows({256, 512}, 2, 0);
   CHECK(judge_sweep(rows).judged.verdict == Verdict::pass);

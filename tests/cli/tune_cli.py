@@ -103,9 +103,27 @@ class Tune(unittest.TestCase):
             [PROGRAM, *map(str, options)], capture_output=True, text=True, cwd=self.folder, check=False, env=QUICK).stdout)
 
     def test_a_loss_at_the_end_of_the_last_line_and_a_rate_of_its_own(self):
-        command = "grep -q c_rate {plan} && exit 1; echo seed {seed} {steps} rate={rate} loss: 2.5"
+        command = "grep -q c_rate {plan} && exit 1; echo seed {seed} {steps} loss: {rate}"
         report = json.loads(self.tune(*self.surface("--trials", 20, "--loss-from", "number", "--format", "json"), "--command", command))
-        self.assertEqual({row.get("loss") for row in report["rows"]}, {2.5})
+        self.assertTrue(all(0.0005 <= row["loss"] <= 0.04 for row in report["rows"]))
+        report = self.tune(*self.surface("--trials", 20, "--loss-from", "number", space="rate=0.0005:0.04", results="alone"), "--command", command)
+        self.assertIn("\nbest: trained with a learning rate of 0.0", report)
+
+    def ended(self, *arguments):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, timeout=300, check=False, env=QUICK)
+        return done.returncode, done.stdout
+
+    def test_a_command_that_does_not_read_its_plan(self):
+        options = [*self.surface("--trials", 20), "--command", "echo \"{\\\"loss\\\": 2.{seed}}\" # {plan} {steps}"]
+        code, report = self.ended(*options)
+        self.assertEqual((code, report.splitlines()[-1]), (1, "no draw changed the loss: does the command read {plan}?"))
+
+    def test_a_best_that_fails_on_new_seeds_is_no_result(self):
+        options = [*self.surface("--trials", 20, "--carry-to", "width=512"), "--command", f"[ {{seed}} -lt 4 ] || exit 9; {TRAIN}"]
+        code, report = self.ended(*options)
+        self.assertEqual(code, 1)
+        self.assertIn("it failed on all four new seeds", report)
+        self.assertFalse((self.folder / "surface" / "width=512.json").exists())
 
     def test_stopped_by_ctrl_c_and_resumed(self):
         options = [*self.surface("--trials", 12), "--command", f"sleep 0.2; {TRAIN}"]
@@ -154,6 +172,10 @@ class Tune(unittest.TestCase):
                                   text=True, cwd=self.folder, check=False, env=QUICK)
             self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr)
             self.assertEqual(json.loads(done.stdout)["verified"]["verdict"], ["pass", "fail"][code])
+        below = (self.folder / "surface.py").read_text(encoding="utf-8").replace('"loss": 2.5', '"loss": -2.5')
+        (self.folder / "surface.py").write_text(below, encoding="utf-8")
+        code, report = self.ended(*options, "--results", "below", "--command", command)
+        self.assertEqual((code, json.loads(report)["verified"]["verdict"]), (3, "inconclusive"))
 
     # ---- tasks ---------------------------------------------------------------------------------------
 
@@ -227,6 +249,8 @@ class Tune(unittest.TestCase):
                 (["--command", "x"], "--preset = none: expected a model"),
                 (["--command", "x {plan} {steps}", *MODEL], "{seed} in it"),
                 (["--command", "x {plan} {seed} {steps}", *MODEL], "--results as well"),
+                (["--command", "x '{plan}' {seed} {steps}", *MODEL, "--results", "r"], "expected {plan} without quotes around it"),
+                (["--command", "x {plan} {seed} {steps}", *MODEL, "--epsilon", "1e-6"], "--epsilon (given): expected none with --command"),
                 (["--command", "x {plan} {seed} {steps}", *MODEL, "--batch", "2"], "--batch (given): expected none with --command"),
                 (["--carry-to", "width=64"], "--results as well"),
                 (["--carry-to", "size=64", "--results", "r"], "expected width=N, depth=N or both"),

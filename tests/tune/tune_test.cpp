@@ -206,4 +206,22 @@ TEST_CASE("A quadratic says what matters and where the best may be", "[tune]") {
   CHECK(effects[0].error < 0.01);
 }
 
+TEST_CASE("No place is as good beyond the last run that had a loss, if others are there",
+          "[tune]") {
+  std::vector<Point> points;
+  for (int i = 0; i < 20; ++i) {
+    const double x = -1 + 0.05 * i;  // to -0.05
+    points.push_back({{x}, 0, 2.5 - 0.01 * x});
+  }
+  CHECK(Quadratic(points).effects({-0.1})[0].high == 1);
+  CHECK_THAT(Quadratic(points, {{0.5}}).effects({-0.1})[0].high, WithinAbs(-0.05, 1e-9));
+  points.push_back({{0.2}, 0, 900});
+  CHECK_THAT(Quadratic(points).effects({-0.1})[0].high, WithinAbs(-0.05, 1e-9));
+}
+
+TEST_CASE("Effects of two runs are not known", "[tune]") {
+  const std::vector<AxisEffect> effects = Quadratic({{{0}, 0, 1}, {{1}, 0, 2}}).effects({0});
+  CHECK_FALSE(effects[0].is_known());
+}
+
 }  // namespace

@@ -39,7 +39,7 @@ std::string_view last_line(std::string_view text) {
   const std::size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string_view::npos) return {};
   text = text.substr(0, end + 1);
-  const std::size_t before = text.find_last_of('\n');
+  const std::size_t before = text.find_last_of("\r\n");
   return before == std::string_view::npos ? text : text.substr(before + 1);
 }
 

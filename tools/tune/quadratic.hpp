@@ -24,11 +24,12 @@ struct Point {
 
 /// The effect of an axis by the quadratic.
 struct AxisEffect {
-  double effect =
-      0;  // how much higher the loss is, half of the box away from the best toward the other side
-  double error = 0;  // its standard error
-  double low = -1,
-         high = 1;  // the places around the best whose loss is not significantly above its
+  // How much higher the loss is, half of the box away from the best toward the other side, and its standard error.
+  double effect = 0, error = std::numeric_limits<double>::infinity();  // not known
+  // The places around the best whose loss is not significantly above its.
+  double low = -1, high = 1;
+
+  bool is_known() const { return std::isfinite(error); }
 };
 
 /// A quadratic with all interactions, fitted by ridge regression.
@@ -38,7 +39,10 @@ struct AxisEffect {
 ///           than 1.5 times the range of quartiles are left out: Tukey 1977, Exploratory Data Analysis
 class Quadratic {
  public:
-  explicit Quadratic(std::vector<Point> points) : points_(without_outliers(std::move(points))) {
+  /// `lost`: places of runs without a loss, beyond which no place is as good as the best
+  explicit Quadratic(std::vector<Point> points, std::vector<std::vector<double>> lost = {})
+      : points_(std::move(points)), lost_(std::move(lost)) {
+    leave_out_outliers();
     if (points_.size() < 3) return;
     axes_ = points_.front().at.size();
     fit();
@@ -69,23 +73,35 @@ class Quadratic {
         }
         return last;
       };
-      all[j].low = reach(-1), all[j].high = reach(1);
+      all[j].low = reach(end(j, -1)), all[j].high = reach(end(j, 1));
     }
     return all;
   }
 
  private:
-  static std::vector<Point> without_outliers(std::vector<Point> points) {
+  void leave_out_outliers() {
     std::map<long, std::vector<double>> losses;
-    for (const Point& p : points) losses[p.group].push_back(p.loss);
+    for (const Point& p : points_) losses[p.group].push_back(p.loss);
     std::map<long, double> most;
     for (auto& [group, all] : losses) {
       std::sort(all.begin(), all.end());
       const double first = all[all.size() / 4], third = all[all.size() * 3 / 4];
       most[group] = third + 1.5 * (third - first);
     }
-    std::erase_if(points, [&](const Point& p) { return p.loss > most.at(p.group); });
-    return points;
+    const auto is_outlier = [&](const Point& p) { return p.loss > most.at(p.group); };
+    for (const Point& p : points_) {
+      if (is_outlier(p)) lost_.push_back(p.at);
+    }
+    std::erase_if(points_, is_outlier);
+  }
+
+  /// The end of an axis in one direction, or the last point that was fitted where runs beyond it are lost.
+  double end(std::size_t axis, double toward) const {
+    double last = -1;
+    for (const Point& p : points_) last = std::max(last, toward * p.at[axis]);
+    const bool beyond = std::any_of(lost_.begin(), lost_.end(),
+                                    [&](const auto& at) { return toward * at[axis] > last; });
+    return toward * (beyond ? last : 1);
   }
 
   Eigen::VectorXd terms(const std::vector<double>& at) const {
@@ -140,6 +156,7 @@ class Quadratic {
   }
 
   std::vector<Point> points_;
+  std::vector<std::vector<double>> lost_;
   std::size_t axes_ = 0;
   Eigen::VectorXd coefficients_;
   Eigen::MatrixXd covariance_;

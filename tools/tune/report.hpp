@@ -28,7 +28,8 @@ struct Report {
   Rows rows;
   std::vector<Parameter> constants = {};  // of the best draw
   std::vector<AxisEffect> effects = {};
-  long used = 0;  // runs that the quadratic is fitted to
+  long used = 0;      // runs that the quadratic is fitted to
+  bool flat = false;  // no draw changed the loss, so that there is no best
   std::optional<check::JudgedSweep> verified = {};
   double runs = 0;    // the search in runs of the base, by its steps
   double target = 0;  // a run of the target in those of the base, by products; 0: no target
@@ -49,19 +50,48 @@ inline std::vector<double> place_in_box(const Space& space,
 /// The quadratic of all runs that did not fail; each length and seed has a level of its own.
 inline void add_effects(Report& report, const TunedModel& model) {
   std::vector<Point> points;
+  std::vector<std::vector<double>> lost;
   for (const Stage& stage : report.state.search.stages) {
     for (const Trial& trial : stage.trials) {
       const std::string name = Job{trial}.name();
       const double loss = loss_of_row(name, report.rows.at(name));
-      if (!std::isfinite(loss)) continue;
-      const std::vector<Parameter> constants = model.constants(trial.draw);
-      points.push_back(
-          {place_in_box(model.space(), constants), trial.steps * 100 + trial.seed, loss});
+      const auto at = place_in_box(model.space(), model.constants(trial.draw));
+      if (std::isfinite(loss)) {
+        points.push_back({at, trial.steps * 100 + trial.seed, loss});
+      } else {
+        lost.push_back(at);
+      }
     }
   }
-  const Quadratic quadratic(std::move(points));
+  const Quadratic quadratic(std::move(points), std::move(lost));
   report.used = static_cast<long>(quadratic.used());
   report.effects = quadratic.effects(place_in_box(model.space(), report.constants));
+}
+
+/// Whether all draws of each length and seed have one loss, as from a command that does not read its plan.
+inline bool ignores_draws(const State& state, const Rows& rows) {
+  std::map<std::pair<long, long>, std::vector<double>> losses;
+  for (const Stage& stage : state.search.stages) {
+    for (const Trial& trial : stage.trials)
+      losses[{trial.steps, trial.seed}].push_back(
+          loss_of_row(Job{trial}.name(), rows.at(Job{trial}.name())));
+  }
+  return std::all_of(losses.begin(), losses.end(), [](const auto& group) {
+    const std::vector<double>& all = group.second;
+    return std::isfinite(all.front()) &&
+           std::all_of(all.begin(), all.end(), [&](double loss) { return loss == all.front(); });
+  });
+}
+
+inline check::JudgedSweep verified_by(const std::vector<check::SweepRow>& sweep,
+                                      const std::string& axis) {
+  const bool positive = std::all_of(sweep.begin(), sweep.end(),
+                                    [](const check::SweepRow& row) { return !(row.loss <= 0); });
+  if (positive) return check::judge_sweep(sweep, axis);
+  check::JudgedSweep none;
+  none.judged.verdict = check::Verdict::inconclusive;
+  none.judged.reason = "a loss is not above 0, so that costs are no shares of it";
+  return none;
 }
 
 inline Report report_of(const Tuning& t, const TunedModel& model, const Verified& verify,
@@ -72,6 +102,11 @@ inline Report report_of(const Tuning& t, const TunedModel& model, const Verified
       report.runs += static_cast<double>(trial.steps) / static_cast<double>(t.run.steps);
   }
   if (state.search.best.index < 0) return report;
+  if (ignores_draws(state, rows)) {
+    report.flat = true;
+    report.state.search.best = {-1};
+    return report;
+  }
   report.constants = model.constants(state.search.best);
   add_effects(report, model);
   if (verify.sizes.empty()) return report;
@@ -79,7 +114,7 @@ inline Report report_of(const Tuning& t, const TunedModel& model, const Verified
   std::vector<check::SweepRow> sweep;
   for (const check::RateRun& run : state.sweep.runs)
     sweep.push_back({run.size, rate * std::exp2(run.octave), run.seed, run.loss});
-  report.verified = check::judge_sweep(sweep, verify.width ? "width" : "depth");
+  report.verified = verified_by(sweep, verify.width ? "width" : "depth");
   return report;
 }
 
@@ -110,6 +145,7 @@ inline nlohmann::ordered_json report_json(const Report& r, const TunedModel& mod
                               {"failed", failed_of(stage, r.rows)}});
   }
   json["best"] = nullptr;
+  if (r.flat) json["reason"] = "no draw changed the loss";
   for (std::size_t j = 0; j < r.effects.size(); ++j) {
     const AxisEffect& e = r.effects[j];
     const Axis& axis = model.space()[j];
@@ -117,8 +153,8 @@ inline nlohmann::ordered_json report_json(const Report& r, const TunedModel& mod
                                  {"value", r.constants[j].value},
                                  {"low", axis.value((e.low + 1) / 2)},
                                  {"high", axis.value((e.high + 1) / 2)},
-                                 {"effect", e.effect},
-                                 {"error", e.error}});
+                                 {"effect", e.is_known() ? Json(e.effect) : Json()},
+                                 {"error", number(e.error)}});
   }
   if (search.best.index >= 0) {
     json["best"] = {{"constants", constants_text(r.constants)},
@@ -136,17 +172,25 @@ inline nlohmann::ordered_json report_json(const Report& r, const TunedModel& mod
   return json;
 }
 
+/// So many decimals that a number of this size has two digits, within reason.
+inline int decimals_of(double size, int least) {
+  return size > 0 && std::isfinite(size)
+             ? std::clamp(static_cast<int>(1 - std::floor(std::log10(size))), least, 12)
+             : least;
+}
+
 inline std::string loss_text(const Search& search) {
   if (search.confirmed == 0) return "it failed on all four new seeds";
-  const std::string loss = fmt::format("loss {:.4f}", search.loss);
+  const int decimals = decimals_of(search.high - search.low, 4);
+  const std::string loss = fmt::format("loss {:.{}f}", search.loss, decimals);
   if (search.confirmed < static_cast<std::size_t>(confirm_seeds)) {
     return loss +
            fmt::format(" on {} of four new seeds; it failed on the others", search.confirmed);
   }
   return loss +
          fmt::format(
-             ", 95 % interval {:.4f} to {:.4f}, on four seeds that had no part in the choice",
-             search.low, search.high);
+             ", 95 % interval {:.{}f} to {:.{}f}, on four seeds that had no part in the choice",
+             search.low, decimals, search.high, decimals);
 }
 
 /// The constants, what each is worth, and how well it is known.
@@ -155,10 +199,16 @@ inline Table effect_table(const Report& r, const TunedModel& model) {
   for (std::size_t j = 0; j < r.effects.size(); ++j) {
     const AxisEffect& e = r.effects[j];
     const Axis& axis = model.space()[j];
-    table.rows.push_back({axis.name, numeric::number_text(r.constants[j].value),
-                          fmt::format("{:.2g}", axis.value((e.low + 1) / 2)),
-                          fmt::format("{:.2g}", axis.value((e.high + 1) / 2)),
-                          fmt::format("{:+.3f} ± {:.3f}", e.effect, 2 * e.error)});
+    const std::string value = numeric::number_text(r.constants[j].value);
+    if (!e.is_known()) {
+      table.rows.push_back({axis.name, value, "unknown", "unknown", "unknown"});
+      continue;
+    }
+    const int decimals = decimals_of(2 * e.error, 3);
+    table.rows.push_back(
+        {axis.name, value, fmt::format("{:.2g}", axis.value((e.low + 1) / 2)),
+         fmt::format("{:.2g}", axis.value((e.high + 1) / 2)),
+         fmt::format("{:+.{}f} ± {:.{}f}", e.effect, decimals, 2 * e.error, decimals)});
   }
   return table;
 }
@@ -171,13 +221,15 @@ inline std::string cost_text(const Report& r) {
   return text;
 }
 
-/// The constants that a wider range might improve: what is as good reaches the end that the best is close to.
+/// The constants that a wider range might improve: they have an effect, and what is as good reaches the end that the best
+/// is close to.
 inline void show_ends(const Report& r, const TunedModel& model) {
   const std::vector<double> at = place_in_box(model.space(), r.constants);
   for (std::size_t j = 0; j < at.size(); ++j) {
     const Axis& axis = model.space()[j];
-    const bool reaches = at[j] < 0 ? r.effects[j].low <= -1 : r.effects[j].high >= 1;
-    if (reaches && std::fabs(at[j]) > 0.5) {
+    const AxisEffect& e = r.effects[j];
+    const bool reaches = at[j] < 0 ? e.low <= -1 : e.high >= 1;
+    if (reaches && std::fabs(at[j]) > 0.5 && e.effect > 2 * e.error) {
       std::cout << axis.name << " is close to the end of its range, "
                 << numeric::number_text(at[j] < 0 ? axis.low : axis.high) << ": widen the range\n";
     }
@@ -198,14 +250,16 @@ inline void show_text(const Report& r, const TunedModel& model, bool rate_apart)
   if (failed.size() > 20) std::cout << "and " << failed.size() - 20 << " more failed\n";
   if (!failed.empty()) std::cout << '\n';
   if (search.best.index < 0) {
-    std::cout << "no draw trained to the end\n";
+    std::cout << (r.flat ? "no draw changed the loss: does the command read {plan}?\n"
+                         : "no draw trained to the end with every seed\n");
     return;
   }
+  const std::string planned = constants_text(model.planned(r.constants));
   std::cout << io::render_to_fit(effect_table(r, model), frame::terminal_columns()) << '\n'
-            << "best: --constant " << constants_text(model.planned(r.constants))
-            << (rate_apart
-                    ? fmt::format(", trained with a learning rate of {}", model.rate(search.best))
-                    : "")
+            << "best: " << (planned.empty() ? "" : "--constant " + planned)
+            << (rate_apart ? fmt::format("{}trained with a learning rate of {}",
+                                         planned.empty() ? "" : ", ", model.rate(search.best))
+                           : "")
             << "\n      " << loss_text(search) << '\n'
             << cost_text(r) << '\n';
   show_ends(r, model);

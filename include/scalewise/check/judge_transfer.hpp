@@ -162,6 +162,12 @@ inline std::string first_without_optimum(const Transfer& transfer, const SweepWo
 inline std::string too_little(const Transfer& transfer, const SweepWords& words) {
   if (transfer.sizes.size() < 2) return "a drift needs two sizes";
   if (judged_sizes(transfer).size() < 2) return first_without_optimum(transfer, words);
+  for (const SizeTransfer& size : judged_sizes(transfer)) {
+    if (size.loss > 0) continue;
+    return words.at(size) +
+           "no curve fits the losses: its lowest point is below 0; are the highest those of runs "
+           "that diverged (nan)?";
+  }
   if (transfer.curved) return "";
   return "the losses have no minimum beyond their noise: try more seeds, or " + words.tuned +
          "s further away";
