@@ -39,13 +39,14 @@ class ResidualSlopes {
   State walk(const Shape& shape) && {
     forward();
     backward();
-    show();
     exact_starts(shape);
     return std::move(state_);
   }
 
  private:
   static constexpr double most_alike = 0.25;  // powers of two terms of one size
+
+  // ---- the parts --------------------------------------------------------------------------------
 
   const Band& moved(Group group) const { return change_[static_cast<std::size_t>(group)]; }
 
@@ -112,7 +113,7 @@ class ResidualSlopes {
 
   Moving normalized(const Moving& x, Group gain, Group bias) const {
     if (!norms_) return x;
-    const Moving unit{0, unreached_ ? mixture(turn(x), relative_change(x)) : turn(x)};
+    const Moving unit{0, turn(x)};
     const Moving scaled = s_.of(gain).present ? product(unit, vector(gain)) : unit;
     return sum(scaled, vector(bias));
   }
@@ -161,22 +162,12 @@ class ResidualSlopes {
     // it predicts that token for sure, and gradients of neighbours cancel.
     if (tied_) logits_.start = logits_.start + s_.width * Band(0, 0.5);
     state_.gradients_have_limit = !(tied_ && logits_.start.high > 0);
-  }
-
-  /// What is measured: a change that would outgrow a norm's length may not have reached it yet.
-  void show() {
+    // A change that would outgrow the vector may not have reached its length yet.
     Moving shown_final = final_hidden_;
     const bool gains = norms_ && !post_norm_ && s_.of(Group::final_norm_gain).present;
     const Band length = gains ? vector(Group::final_norm_gain).start : Band(0);
     shown_final.change =
         mixture(final_hidden_.change, sum(final_hidden_.change, relative_change(stream_) + length));
-    if (s_.layers > 0 && relative_change(stream_).high > most_alike) {
-      unreached_ = true;
-      logits_.change = mixture(logits_.change, head().times(shown_final).change);
-      const Moving stream = shown_stream_;
-      blocks();
-      shown_stream_ = stream;
-    }
     state_.activations = {{architecture::observable("embedding"), embedding_},
                           {architecture::observable("attention.scores"), scores_},
                           {architecture::observable("attention.output"), attention_},
@@ -285,22 +276,27 @@ class ResidualSlopes {
     return scaled - mixture(shown_stream_.start, shown_stream_.change);
   }
 
+  /// Along the depth, the multiplier of a branch wherever it is: at its end, or in the matrix before that.
+  Band whole_branch() const {
+    const Band& last = s_.of(Group::attention_output).deviation;
+    return s_.layers == 0 || last.is_zero() ? s_.branch : s_.branch + last;
+  }
+
   /// The gradient of the logits, p - y, is of order one at large sizes. Until then it falls in two cases.
   Band of_logits() const {
     // All tokens of a model without norms are predicted to be the same one, for as long as logits are large.
     if (!norms_ && sharp_softmax_) return {(std::min)(0.0, logits_.start.low), 0};
-    if (!post_norm_) return 0;
-    // Branches before norms make gradients larger, by a power of L b² (measured), what all add. Along the depth the
-    // multiplier b is at the end of a branch, or in the matrix before that.
-    const Band& last = s_.of(Group::attention_output).deviation;
-    const Band branch = s_.layers == 0 || last.is_zero() ? s_.branch : s_.branch + last;
-    return {(std::min)(0.0, (s_.layers + 2 * branch).low / 2), 0};
+    // Branches before norms make gradients larger, by a power of L b² (measured), what all add.
+    if (post_norm_) return {(std::min)(0.0, (s_.layers + 2 * whole_branch()).low / 2), 0};
+    return 0;
   }
 
   void backward() {
     const Band dlogits = state_.logit_gradient = of_logits();
     const Band left_gradient = s_.logit_multiplier + final_hidden_.now() + dlogits;
-    if (!tied_) state_.set_gradient(Group::head, left_gradient);
+    if (!tied_) {
+      state_.set_gradient(Group::head, left_gradient);
+    }
     gradient(Group::head_bias, 0, dlogits);
     const Band dfinal_hidden = head().back(dlogits) + backward_;
     gradient(Group::final_norm_gain, 0, gain_gradient(dfinal_hidden));
@@ -377,9 +373,15 @@ class ResidualSlopes {
   const GroupSlopes& change_;
   Band alignment_;
   double backward_;
-  bool gated_, experts_, chooses_;  // chooses: not all experts are active
-  bool patches_, tied_, norms_, qk_norm_, branch_norm_, sharp_softmax_, post_norm_;
-  bool unreached_ = false;  // no norm has set the length of what has outgrown it
+  bool gated_;
+  bool experts_, chooses_;  // chooses: not all experts are active
+  bool patches_;
+  bool tied_;
+  bool norms_;
+  bool qk_norm_;
+  bool branch_norm_;
+  bool sharp_softmax_;
+  bool post_norm_;
   Moving embedding_, stream_, shown_stream_, input_, raw_query_, raw_key_, query_, key_, value_;
   Moving scores_, mixed_;
   Moving router_, expert_, raw_attention_, raw_mlp_, attention_, up_, gate_, hidden_, mlp_,
