@@ -102,7 +102,9 @@ check::Records records_of(const Slopes& slopes, const std::vector<check::Member>
         for (std::uint64_t seed = 0; seed < 3; ++seed) {
           const double noise = 1 + 0.01 * std::sin(static_cast<double>(member.size) +
                                                    13.0 * static_cast<double>(seed + name.size()));
-          const double size = noise * std::pow(static_cast<double>(member.size), slope);
+          // What steps add adds up.
+          const double factor = signal == Signal::change ? 0.1 * static_cast<double>(step) : 1;
+          const double size = factor * noise * std::pow(static_cast<double>(member.size), slope);
           check::Moments moments;
           moments.sum_abs = size;
           moments.sum_squares = size * size;

@@ -430,11 +430,12 @@ TEST_CASE("Another batch at each step is seen by the size of changes that stays"
 }
 
 TEST_CASE("Updates count from 1, and moments of no numbers are not recorded") {
-  Records records;
-  CHECK_THROWS_WITH(records.add({Signal::update, "query"}, 0, {64, 1}, {1, 1, 1}),
+  const std::vector<Member> family = family_of("maximal-update");
+  Records records = follow(family);
+  records.add({Signal::update, "query"}, 0, {64, 1}, {1, 1, 1});
+  CHECK_THROWS_WITH(coordinate_check(records, family),
                     "step of the update of query = 0: expected 1 for what the first step adds "
                     "(hint: updates count from 1)");
-  records.add({Signal::update, "query"}, 0, {64, 1}, {0, 0, 1});
-  records.add({Signal::value, "logits"}, 0, {64, 1}, {});
-  CHECK_FALSE(records.has({Signal::value, "logits"}, 0, {64, 1}));
+  records.add({Signal::value, "final_hidden"}, 0, {64, 1}, {});
+  CHECK_FALSE(records.has({Signal::value, "final_hidden"}, 0, {64, 1}));
 }

@@ -47,7 +47,7 @@ TEST_CASE("Layers whose output was not recorded are named") {
 
   const auto tensors = [&](const std::vector<std::string>& names) {
     Records records;
-    for (const std::string& name : names) add(records, Signal::update, name, 0, 1);
+    for (const std::string& name : names) add(records, Signal::update, name, 1, 1);
     return coordinate_check(records, family).left_out.back();
   };
   const std::string of_outputs = "layer.*.mlp.output, not recorded";

@@ -157,16 +157,21 @@ TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
 TEST_CASE("A tensor that one of two equally deep models lacks in a layer is named", "[described]") {
   const ModelDescription whole = diffusion(128, 4);
   ModelDescription target = diffusion(256, 4), deeper = diffusion(256, 8);
+  const auto note = [&](const ModelDescription& model) -> std::string {
+    for (const std::string& one : from_descriptions(model, whole).notes) {
+      if (one.starts_with("in one of the two models alone")) return one;
+    }
+    return "";
+  };
   const auto forget = [](ModelDescription& model) {
     std::erase_if(model.tensors,
                   [](const DescribedTensor& t) { return t.name == "blocks.1.x_proj.weight"; });
   };
-  CHECK(from_descriptions(target, whole).notes.empty());
+  CHECK(note(target).empty());
   forget(target);
-  REQUIRE(from_descriptions(target, whole).notes.size() == 1);
-  CHECK(from_descriptions(target, whole).notes.front() ==
+  CHECK(note(target) ==
         "in one of the two models alone, though both have as many layers: blocks.1.x_proj.weight "
         "(in the base)");
   forget(deeper);  // every other layer may have it
-  CHECK(from_descriptions(deeper, whole).notes.empty());
+  CHECK(note(deeper).empty());
 }

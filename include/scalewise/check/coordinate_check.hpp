@@ -383,7 +383,7 @@ class CoordinateCheck {
 /// Accuracy: error rates are measured, see docs/checks/coordinate_check.md.
 /// Requires: `family`, the plans of the recorded sizes, smallest first.
 /// Throws:   InvalidInput when nothing was recorded, or fewer than two sizes are given, or records
-///           have a size that the family lacks.
+///           have a size that the family lacks, or an update at step 0.
 inline Report coordinate_check(const Records& records, const std::vector<Member>& family,
                                const Assumptions& assumptions = {}, const Criteria& criteria = {}) {
   if (records.empty()) throw InvalidInput("records", "none", "something recorded");
@@ -391,6 +391,7 @@ inline Report coordinate_check(const Records& records, const std::vector<Member>
     throw InvalidInput("family", std::to_string(family.size()) + " plans", "at least two sizes");
   }
   detail::require_plans(records, family);
+  detail::require_updates_from_1(records);
   return detail::CoordinateCheck(records, family, assumptions, criteria).run();
 }
 

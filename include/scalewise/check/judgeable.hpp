@@ -61,6 +61,15 @@ inline void require_plans(const Records& records, const std::vector<Member>& fam
   });
 }
 
+/// Throws:   InvalidInput for an update at step 0 that moved something.
+inline void require_updates_from_1(const Records& records) {
+  records.for_each([](const Quantity& quantity, long step, const Run&, const Moments& moments) {
+    if (quantity.signal != Signal::update || step > 0 || moments.sum_squares == 0) return;
+    throw InvalidInput("step of the update of " + messages::printable(quantity.name), "0",
+                       "1 for what the first step adds", "updates count from 1");
+  });
+}
+
 /// How many entries the tensors of a place have in a plan, all layers together.
 inline std::uint64_t entries_of(const Plan& plan, const std::string& place) {
   std::uint64_t count = 0;

@@ -33,17 +33,13 @@ class Records {
   using Steps = std::map<long, Runs>;
 
   /// Adds moments; those of no numbers are not recorded.
-  /// Throws:   InvalidInput for a step below 0, and for an update at step 0.
+  /// Throws:   InvalidInput for a step below 0.
   void add(const Quantity& quantity, long step, const Run& run, const Moments& moments) {
     if (step < 0) {
       throw InvalidInput("step of " + messages::printable(quantity.name), std::to_string(step),
                          "0 for initialization, k after k updates");
     }
-    if (quantity.signal == Signal::update && step == 0 && moments.sum_squares != 0) {
-      throw InvalidInput("step of the update of " + messages::printable(quantity.name), "0",
-                         "1 for what the first step adds", "updates count from 1");
-    }
-    if (moments.count == 0) return;
+    if (moments == Moments{}) return;
     all_[quantity][step][run] += moments;
   }
 
