@@ -8,7 +8,6 @@
 makes what is missing of results/, and writes the tables and pictures of README.md again.
 """
 
-import dataclasses
 import math
 import pathlib
 import statistics
