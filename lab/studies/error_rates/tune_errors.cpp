@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The scalewise authors
 // SPDX-License-Identifier: MIT
 //
-// How often tune's 95 % interval of the best loss holds the truth, and how close to the optimum its constants are, on
-// simulated losses: one to six constants, interactions, seeds that shift all losses, divergence, and a best rate that
-// is another after a quarter of the steps.
+// How often tune's 95 % interval of the best loss holds the truth, how close to the optimum its constants are, and how
+// often the effects and ranges that it reports hold, on simulated losses: one to six constants, interactions, seeds
+// that shift all losses, divergence, and a best rate that is another after a quarter of the steps.
 //
-//   tune_errors 100      draws surfaces 0 to 99 and prints a table in Markdown
-//   tune_errors 100 100  the next ones
+//   tune_errors 100         draws surfaces 0 to 99, searches with 84 runs each and prints a table in Markdown
+//   tune_errors 100 100     the next ones
+//   tune_errors 100 0 24 0  the first ones, with 24 runs each and losses without noise
+//
+// Surfaces where no constants are found, as all runs of a stage diverged, are not counted.
 
 #include <fmt/core.h>
 
@@ -29,7 +32,6 @@ namespace {
 using namespace scalewise;
 using numeric::RandomStream;
 
-constexpr long budget = 84;
 constexpr long steps = 400;
 
 double between(RandomStream& stream, double low, double high) {
@@ -44,7 +46,7 @@ struct Surface {
   Eigen::MatrixXd bowl;
   double skew = 0, noise = 0, common = 0, cliff = 0, shift = 0;
 
-  explicit Surface(std::uint64_t n) : number(n) {
+  Surface(std::uint64_t n, double noises) : number(n) {
     RandomStream stream(n, "surface");
     axes = 1 + static_cast<Eigen::Index>(stream.bits() % 6);
     optimum = Eigen::VectorXd::Zero(axes);
@@ -56,8 +58,8 @@ struct Surface {
     }
     bowl = root * root.transpose();
     skew = between(stream, -0.2, 0.5);
-    noise = 0.001 * std::pow(20, stream.uniform());
-    common = between(stream, 0, 0.03);
+    noise = noises * 0.001 * std::pow(20, stream.uniform());
+    common = noises * between(stream, 0, 0.03);
     cliff = between(stream, 0.3, 1.5);
     shift = between(stream, -0.2, 0.2);
   }
@@ -88,27 +90,28 @@ struct Surface {
   }
 };
 
-}  // namespace
+/// What holds, of how many.
+struct Held {
+  int held = 0, all = 0;
 
-int main(int count, char** words) {
-  const int number = count > 1 ? std::atoi(words[1]) : 100;
-  const int from = count > 2 ? std::atoi(words[2]) : 0;
-  int held = 0, held_by_chosen = 0, ranges = 0, range_held = 0;
+  void count(bool holds) {
+    held += holds ? 1 : 0;
+    ++all;
+  }
+  double share() const { return 100.0 * held / all; }
+};
+
+struct Found {
+  Held interval, by_chosen, effect, range;
   std::vector<double> above, wide;
-  for (int i = 0; i < number; ++i) {
-    const Surface surface(static_cast<std::uint64_t>(from + i));
-    tune::Losses losses;
-    tune::Search search;
-    while (!(search = tune::searched(tune::draws_of(budget), steps, losses)).missing.empty()) {
-      for (const tune::Trial& trial : search.missing) losses[trial] = surface.loss(trial);
-    }
+
+  void add(const Surface& surface, const tune::Search& search, const tune::Losses& losses) {
     const Eigen::VectorXd best = surface.place(search.best);
     const double truth = surface.expected(best, true);
-    held += search.low <= truth && truth <= search.high ? 1 : 0;
+    interval.count(search.low <= truth && truth <= search.high);
     // The same from the two seeds that the best of six was chosen by.
     const double a = losses.at({search.best, 2, steps}), b = losses.at({search.best, 3, steps});
-    const double half = 12.706 * std::fabs(a - b) / 2;
-    held_by_chosen += std::fabs((a + b) / 2 - truth) <= half ? 1 : 0;
+    by_chosen.count(std::fabs((a + b) / 2 - truth) <= 12.706 * std::fabs(a - b) / 2);
     above.push_back(truth - surface.expected(surface.optimum, true));
     wide.push_back((search.high - search.low) / 2);
     std::vector<tune::Point> points;
@@ -117,31 +120,59 @@ int main(int count, char** words) {
       if (std::isfinite(loss))
         points.push_back({{at.begin(), at.end()}, trial.steps * 100 + trial.seed, loss});
     }
-    const tune::Quadratic fit(points);
-    const std::vector<tune::AxisEffect> effects = fit.effects({best.begin(), best.end()});
-    for (Eigen::Index j = 0; j < surface.axes; ++j) {
-      const tune::AxisEffect& e = effects[static_cast<std::size_t>(j)];
-      // The best of this constant, the others as chosen.
-      double lowest = truth, at = best[j];
-      for (double x = -1; x <= 1; x += 0.01) {
-        Eigen::VectorXd there = best;
-        there[j] = x;
-        if (surface.expected(there, true) < lowest) lowest = surface.expected(there, true), at = x;
-      }
-      ++ranges;
-      range_held += e.low - 0.011 <= at && at <= e.high + 0.011 ? 1 : 0;
-    }
+    const std::vector<tune::AxisEffect> effects =
+        tune::Quadratic(points).effects({best.begin(), best.end()});
+    for (Eigen::Index j = 0; j < surface.axes; ++j)
+      add_axis(surface, best, j, effects[static_cast<std::size_t>(j)]);
   }
-  std::sort(above.begin(), above.end());
-  std::sort(wide.begin(), wide.end());
-  const auto share = [](int part, int all) { return 100.0 * part / all; };
+
+ private:
+  void add_axis(const Surface& surface, const Eigen::VectorXd& best, Eigen::Index j,
+                const tune::AxisEffect& e) {
+    const auto loss_at = [&](double x) {
+      Eigen::VectorXd there = best;
+      there[j] = x;
+      return surface.expected(there, true);
+    };
+    const double truth = loss_at(best[j]), rise = loss_at(best[j] + (best[j] > 0 ? -1 : 1)) - truth;
+    if (std::isfinite(rise)) effect.count(std::fabs(e.effect - rise) <= 2 * e.error);
+    // The best of this constant, the others as chosen.
+    double lowest = truth, at = best[j];
+    for (double x = -1; x <= 1; x += 0.01) {
+      const double loss = loss_at(x);
+      if (loss < lowest) lowest = loss, at = x;
+    }
+    range.count(e.low - 0.011 <= at && at <= e.high + 0.011);
+  }
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  const int number = count > 1 ? std::atoi(words[1]) : 100;
+  const int from = count > 2 ? std::atoi(words[2]) : 0;
+  const long budget = count > 3 ? std::atol(words[3]) : 84;
+  const double noises = count > 4 ? std::atof(words[4]) : 1;  // times the noise of a surface
+  Found found;
+  for (int i = 0; i < number; ++i) {
+    const Surface surface(static_cast<std::uint64_t>(from + i), noises);
+    tune::Losses losses;
+    tune::Search search;
+    while (!(search = tune::searched(tune::draws_of(budget), steps, losses)).missing.empty()) {
+      for (const tune::Trial& trial : search.missing) losses[trial] = surface.loss(trial);
+    }
+    if (search.best.index >= 0) found.add(surface, search, losses);
+  }
+  std::sort(found.above.begin(), found.above.end());
+  std::sort(found.wide.begin(), found.wide.end());
   const auto at = [&](const std::vector<double>& all, double part) {
     return all[static_cast<std::size_t>(part * static_cast<double>(all.size() - 1))];
   };
   fmt::print(
       "| surfaces | interval holds, % | half of it, median | of the seeds chosen by, % | above the "
-      "optimum, median | 90 % | range holds, % |\n|---|---|---|---|---|---|---|\n| {} | {:.0f} | "
-      "{:.4f} | {:.0f} | {:.4f} | {:.4f} | {:.0f} |\n",
-      number, share(held, number), at(wide, 0.5), share(held_by_chosen, number), at(above, 0.5),
-      at(above, 0.9), share(range_held, ranges));
+      "optimum, median | 90 % | effect holds, % | range holds, % "
+      "|\n|---|---|---|---|---|---|---|---|\n"
+      "| {} | {:.0f} | {:.4f} | {:.0f} | {:.4f} | {:.4f} | {:.0f} | {:.0f} |\n",
+      found.interval.all, found.interval.share(), at(found.wide, 0.5), found.by_chosen.share(),
+      at(found.above, 0.5), at(found.above, 0.9), found.effect.share(), found.range.share());
 }
