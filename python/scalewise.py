@@ -36,7 +36,7 @@ from scalewise_tensors import Model, by_plan, is_sharded, match, memory_problems
 __version__ = "0.1.0"
 __all__ = ["MeasuredStep", "Plan", "Recorder", "apply", "check_optimizer", "describe", "load", "make_plan", "measure_step", "param_groups", "set_lr"]
 
-BaseStd = Union[None, float, Mapping[str, float], Callable[[str], float]]
+BaseStd = Union[None, float, Mapping[str, float], Callable[[str], Union[float, Mapping[str, float]]]]
 
 
 def _settings_problems(**settings: Any) -> List[str]:
@@ -94,10 +94,15 @@ def _deviations(plan: Plan, base_std: BaseStd) -> Dict[str, float]:
     drawn = [e["name"] for e in plan.entries.values() if relative and e["init_variance"]["value"] > 0]
     key_of = {name: plan.entries[name]["group"] for name in drawn}
     if callable(base_std):
-        tensor_of = {part["entry"]: tensor["name"] for tensor in plan.tensors for part in tensor["parts"]}
-        key_of = {name: tensor_of[name] for name in drawn}
-        given = {name: base_std(name) for name in dict.fromkeys(key_of.values())}
-        problems = _settings_problems(**{f"base_std({name!r})": std for name, std in given.items()})
+        given, keys = {}, {}
+        for tensor in plan.tensors:
+            parts = [part["entry"] for part in tensor["parts"] if part["entry"] in key_of]
+            std = base_std(tensor["name"]) if parts else None
+            for name in parts:
+                group, by_group = key_of[name], isinstance(std, Mapping)
+                keys[name] = f"base_std({tensor['name']!r})" + (f"[{group!r}]" if by_group else "")
+                given[keys[name]] = std.get(group) if by_group else std
+        key_of, problems = keys, _settings_problems(**given)
     elif isinstance(base_std, Mapping):
         given = dict(base_std)
         problems = _settings_problems(**{f"base_std[{group!r}]": std for group, std in given.items()})
@@ -127,7 +132,7 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, kee
     a module that multiply by 1 + weight, as Gemma's, get 1 less.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
-    deviation, one for all, by group, or a function of a tensor's name in the plan. An entry's numbers depend on the
+    deviation, one for all, by group, or a function of a tensor's name in the plan that returns one of these. An entry's numbers depend on the
     seed and its name alone, whatever the layout, the type and the device. They are drawn as float on the CPU and then
     converted. After fully_shard every process draws the same numbers and keeps its own part of them.
     """
@@ -200,11 +205,17 @@ def param_groups(model: Model, plan: Plan, lr: float, weight_decay: float = 0.0,
     return list(groups.values())
 
 
+def _require_optimizer(optimizer: Any) -> None:
+    if not hasattr(optimizer, "param_groups"):
+        raise ValueError(f"optimizer = {shown(optimizer)}: expected an optimizer")
+
+
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Sets the global learning rate: that of each group is its factor times it.
 
     Raises: ValueError, and changes nothing, where a group is not one of param_groups().
     """
+    _require_optimizer(optimizer)
     fail([*_settings_problems(lr=lr),
            *(f"group {g}: lr_factor (missing): expected the groups of param_groups()"
              for g, group in enumerate(optimizer.param_groups) if "lr_factor" not in group)])
@@ -270,7 +281,8 @@ def _factor_problem(field: str, optimizer: Any, group: Dict[str, Any], plan: Pla
 
 def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optional[float] = None,
                     weight_decay: float = 0.0, eps: float = 1e-8) -> None:
-    """Compares what the optimizer uses with the plan; call it once more after the scheduler's first step.
+    """Compares what the optimizer uses with the plan; call it again at every checkpoint: a scheduler with one lowest
+    rate for all groups breaks the ratios little by little.
 
     Under Muon give both: {"muon-original": muon, "adamw": adamw}.
     Without `lr` the global rate is that of a tensor whose factor is 1, or nearest to it, of each optimizer: ratios
@@ -352,6 +364,9 @@ def measure_step(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> M
     For square matrices all but the last are 1, so take another shape.
     Raises: ValueError where the parameter is not a matrix of the optimizer, or its rate is zero.
     """
+    _require_optimizer(optimizer)
+    if not torch.is_tensor(parameter):
+        raise ValueError(f"parameter = {shown(parameter)}: expected a tensor")
     shape = list(parameter.shape)
     if len(shape) < 2 or min(shape[0], math.prod(shape[1:])) < 8 or is_sharded(parameter):
         raise ValueError(f"parameter of shape {shape}: expected a matrix of 8 or more rows and columns, in one piece")

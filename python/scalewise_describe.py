@@ -55,8 +55,11 @@ def describe(model: torch.nn.Module, path: Union[None, str, "os.PathLike[str]"] 
     Kinds follow from the types of modules. `kinds` says those of others, by patterns of names: "linear:eoi" for experts,
     outputs and inputs; letters are i inputs, o outputs, k positions of a kernel, e copies. "fixed" leaves out what is never
     trained. What nobody says is "other": a vector with initial values of its own, or it needs a role (`plan --role`).
-    Raises: ValueError naming every parameter that is frozen, has been flattened or is quantized, and patterns without one.
+    Raises: ValueError naming every parameter that is frozen, has been flattened, is quantized or has no shape yet, and
+    patterns without one.
     """
+    if not isinstance(model, torch.nn.Module):
+        raise ValueError(f"model = {shown(model)}: expected a torch.nn.Module")
     tensors: List[Dict[str, Any]] = []
     first: Dict[int, str] = {}
     problems = [f"{name}: {words}" for pattern, words in SITUATIONS.items()
@@ -67,6 +70,9 @@ def describe(model: torch.nn.Module, path: Union[None, str, "os.PathLike[str]"] 
             if parameter is None:
                 continue
             name = bare_name(f"{prefix}.{own}" if prefix else own)
+            if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+                problems.append(f"{name}: no shape yet: expected a tensor (hint: run the model once, or give its layers their sizes)")
+                continue
             kind, axes = _of_module(module, own, parameter)
             for pattern, text in (kinds or {}).items():
                 if fnmatch.fnmatchcase(name, pattern):

@@ -145,18 +145,26 @@ def _runs(axes: List[Dict[str, Any]], shape: List[int]) -> List[List[List[int]]]
         at, given = axis["axis"], axis["runs"]
         if at >= len(shape) or runs[at] != [[0, shape[at]]]:
             raise ValueError(f"axis = {at}: expected each of its {len(shape)} axes once at most")
-        if not given or any(len(run) != 2 or run[1] < 1 or run[0] + run[1] > shape[at] for run in given):
-            raise ValueError(f"runs = {shown(given)}: expected [begin, count] within its {shape[at]} rows")
+        if not given or any(len(run) not in (2, 3) or 0 in run[1:] or rows_of(run)[-1] >= shape[at] for run in given):
+            raise ValueError(f"runs = {shown(given)}: expected [begin, count] or [begin, count, step] within its {shape[at]} rows")
         if _overlap(given, given[:0]):
             raise ValueError(f"runs = {shown(given)}: overlap")
         runs[at] = given
     return runs
 
 
+def rows_of(run: List[int]) -> range:
+    """The rows of [begin, count] or [begin, count, step]."""
+    step = run[2] if len(run) == 3 else 1
+    return range(run[0], run[0] + (run[1] - 1) * step + 1, step)
+
+
 def _overlap(some: List[List[int]], others: List[List[int]]) -> bool:
-    """Whether two of these runs have a row in common."""
-    every = sorted(some + others)
-    return any(a[0] + a[1] > b[0] for a, b in zip(every, every[1:]))
+    """Whether two of these runs have a row in common; of different steps, whether one begins before another ends."""
+    rows = [rows_of(run) for run in some + others]
+    step = rows[0].step if len({one.step for one in rows}) == 1 else 1
+    every = sorted((one[0] % step, one[0], one[-1]) for one in rows)
+    return any(a[0] == b[0] and a[2] >= b[1] for a, b in zip(every, every[1:]))
 
 
 def _layout_problem(tensor: Dict[str, Any], entries: Dict[str, Dict[str, Any]]) -> Optional[str]:
@@ -167,7 +175,7 @@ def _layout_problem(tensor: Dict[str, Any], entries: Dict[str, Dict[str, Any]]) 
         padding = [_runs([axis], shape) for axis in tensor.get("padding", [])]
         for part in tensor["parts"]:
             box, entry = _runs(part["select"], shape), entries[part["entry"]]
-            size = [sum(count for _, count in runs) for runs in box]
+            size = [sum(run[1] for run in runs) for runs in box]
             wanted = (entry["columns"], entry["rows"]) if tensor["transposed"] else (entry["rows"], entry["columns"])
             if not any((math.prod(size[:i]), math.prod(size[i:])) == wanted for i in range(len(size) + 1)):
                 return f"{part['entry']} has {size} of {shape}: expected {list(wanted)}"
@@ -261,6 +269,10 @@ class Plan:
         if not problems:
             named = [(t["name"], _layout_problem(t, self.entries)) for t in self.tensors if t["shape"] is not None]
             problems = [f"{name}: {problem}" for name, problem in named if problem]
+            problems += [f"{t['name']}: {key} = {t[key]:.6g}: expected {self.entries[part['entry']][key]['value']:.6g}, as "
+                         f"entry {part['entry']} has it (hint: numbers are in both; plan --constant changes them)"
+                         for t in self.tensors for part in t["parts"] for key in FACTORS
+                         if not math.isclose(t[key], self.entries[part["entry"]][key]["value"], rel_tol=1e-9)]
         return problems
 
     def ignores(self, name: str) -> bool:

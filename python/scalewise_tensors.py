@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple, Union
 
 import torch
 
-from scalewise_plan import SITUATIONS, Plan, bare_name, fail, shown
+from scalewise_plan import SITUATIONS, Plan, bare_name, fail, rows_of, shown
 
 Model = Union[torch.nn.Module, Mapping[str, torch.Tensor]]
 
@@ -189,7 +189,8 @@ def views_of(tensor: torch.Tensor, part: Dict[str, Any]) -> Tuple[List[torch.Ten
     for axis in part["select"]:
         if len(axis["runs"]) > 1:
             cut = axis["axis"]
-        views = [view.narrow(axis["axis"], begin, count) for view in views for begin, count in axis["runs"]]
+        before = (slice(None),) * axis["axis"]
+        views = [view[(*before, slice(rows.start, rows.stop, rows.step))] for view in views for rows in map(rows_of, axis["runs"])]
     return views, cut
 
 

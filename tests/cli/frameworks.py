@@ -172,17 +172,18 @@ def megatron_muon_factor(mode, extra, rows, columns):
 ParamGroupConfig = collections.namedtuple("ParamGroupConfig", "pattern optimizer_name optimizer_kwargs")
 
 
-def titan_llama(width, keys, ffn, depth, vocab, fuse_qkv=True):
-    """torchtitan b5bcd76c, models/llama3/{__init__,model}.py, models/common/{decoder,attention}.py."""
+def titan_llama(width, keys, ffn, depth, vocab, fuse_qkv=True, fuse_w13=True):
+    """torchtitan b5bcd76c, models/llama3/{__init__,model}.py, models/common/{decoder,attention}.py; since 07521c58,
+    models/common/feed_forward.py, w1 and w3 are one tensor."""
     table = {"tok_embeddings.weight": Parameter(vocab, width)}
     for layer in range(depth):
         at = f"layers.{layer}."
         rows = {"wqkv": width + 2 * keys} if fuse_qkv else {"wq": width, "wk": keys, "wv": keys}
         table.update({f"{at}attention.qkv_linear.{name}.weight": Parameter(out, width) for name, out in rows.items()})
         table.update({f"{at}attention.wo.weight": Parameter(width, width),
-                      f"{at}feed_forward.w1.weight": Parameter(ffn, width),
                       f"{at}feed_forward.w2.weight": Parameter(width, ffn),
-                      f"{at}feed_forward.w3.weight": Parameter(ffn, width),
+                      **({f"{at}feed_forward.w13.weight": Parameter(2 * ffn, width)} if fuse_w13 else
+                         {f"{at}feed_forward.{name}.weight": Parameter(ffn, width) for name in ("w1", "w3")}),
                       f"{at}attention_norm.weight": Parameter(width), f"{at}ffn_norm.weight": Parameter(width)})
     return Model({**table, "norm.weight": Parameter(width), "lm_head.weight": Parameter(vocab, width)})
 

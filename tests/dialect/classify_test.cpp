@@ -18,6 +18,7 @@
 #include "scalewise/plan/make_plan.hpp"
 #include "scalewise/policy/maximal_update.hpp"
 #include "support/catch.hpp"
+#include "support/published/shapes.hpp"
 #include "support/small_shapes.hpp"
 
 using namespace scalewise;
@@ -471,8 +472,9 @@ TEST_CASE("Flat blocks cover each number of a tensor once, and those of its part
         for (const AxisRuns& select : tensor.parts[p].select) {
           const std::int64_t i = index[static_cast<std::size_t>(select.axis)];
           bool found = false;
-          for (const IndexRun& run : select.runs)
-            found = found || (i >= run.begin && i < run.begin + run.count);
+          for (const IndexRun& run : select.runs) {
+            for (std::int64_t k = 0; k < run.count; ++k) found |= i == run.begin + k * run.step;
+          }
           inside = inside && found;
         }
         if (inside) expected = static_cast<int>(p);
@@ -483,12 +485,15 @@ TEST_CASE("Flat blocks cover each number of a tensor once, and those of its part
   Shape s = biasless_gpt();
   s.kv_heads = 2;
   s.biases = s.norm_bias = true;
-  for (const Dialect* dialect : {&hf_gpt2, &nanogpt, &llm_c, &megatron, &opt}) {
-    INFO(dialect->id);
-    const Assignment usual = usual_tensors(*dialect, resolved(s));
+  const auto visit_all = [&](const Dialect& dialect, const Shape& shape) {
+    INFO(dialect.id);
+    const Assignment usual = usual_tensors(dialect, resolved(shape));
     CHECK(usual.problems.empty());
     for (const OwnerTensor& tensor : usual.tensors) visit(tensor);
-  }
+  };
+  for (const Dialect* dialect : {&hf_gpt2, &nanogpt, &llm_c, &megatron, &opt})
+    visit_all(*dialect, s);
+  visit_all(torchtitan, test::published::small_llama());
 }
 
 TEST_CASE("Parts of one tensor that want different rates are refused by name") {

@@ -63,6 +63,8 @@ TEST_CASE("A line of one's own that no tensor can be like is told, whatever the 
   s.d_ff = 41;
   CHECK(problem({"w", "layer.0.mlp_up", Packing::key_groups}) ==
         "w: layer.0.mlp_up cannot be cut into groups of key heads");
+  CHECK(problem({"w", "layer.0.mlp_up layer.0.query", Packing::alternating}) ==
+        "w: layer.0.mlp_up and layer.0.query cannot take turns, as one has more rows");
 }
 
 TEST_CASE("A table may begin after two rows that no token uses") {

@@ -59,6 +59,19 @@ std::vector<ModelTensor> as_model(const std::vector<published::NamedShape>& list
   return model;
 }
 
+std::string run_text(std::int64_t begin, std::int64_t count) {
+  return " [" + std::to_string(begin) + ", " + std::to_string(count) + "]";
+}
+std::string text_of(const std::pair<std::int64_t, std::int64_t>& run) {
+  return run_text(run.first, run.second);
+}
+std::string text_of(const IndexRun& run) {
+  if (run.step == 1) return run_text(run.begin, run.count);
+  std::string text;
+  for (std::int64_t i = 0; i < run.count; ++i) text += run_text(run.begin + i * run.step, 1);
+  return text;
+}
+
 /// "layer.0.query: axis 0 [0, 4] [8, 4]" for each part, and whether it is transposed.
 std::string text_of(const auto& tensor) {
   std::string text = tensor.transposed ? "transposed\n" : "";
@@ -66,8 +79,7 @@ std::string text_of(const auto& tensor) {
     text += part.entry;
     for (const auto& select : part.select) {
       text += ", axis " + std::to_string(select.axis);
-      for (const auto& [begin, count] : select.runs)
-        text += " [" + std::to_string(begin) + ", " + std::to_string(count) + "]";
+      for (const auto& run : select.runs) text += text_of(run);
     }
     text += "\n";
   }

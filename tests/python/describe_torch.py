@@ -328,6 +328,10 @@ class Described(unittest.TestCase):
         model.norm_f.weight.requires_grad_(False)
         with self.assertRaisesRegex(ValueError, "norm_f.weight: frozen"):
             scalewise.describe(model)
+        with self.assertRaisesRegex(ValueError, "model = 'gpt': expected a torch.nn.Module"):
+            scalewise.describe("gpt")
+        with self.assertRaisesRegex(ValueError, "^0.weight: no shape yet: .*\n0.bias: no shape yet: expected a tensor"):
+            scalewise.describe(torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.Linear(3, 3)))
         for kinds, message in (({"*.E": "gain:o"}, "kinds: '\\*.E': expected a pattern"), ({"*.D": "gain:oo"}, "'gain:oo'"),
                                ({"*.D": "gains:o"}, "'gains:o'"), ({"*.D": "gain:x"}, "'gain:x'")):
             with self.assertRaisesRegex(ValueError, message):

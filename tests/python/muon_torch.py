@@ -328,6 +328,12 @@ class MeasuredSteps(unittest.TestCase):
                              (torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=1.0), "in 0 groups of the optimizer")):
             with self.assertRaisesRegex(ValueError, words):
                 scalewise.measure_step(given, parameter)
+        for given, words in (((torch.nn.Linear(2, 2), parameter), r"optimizer = Linear\(.*: expected an optimizer"),
+                             ((torch.optim.SGD([parameter], lr=1.0), "weight"), "parameter = 'weight': expected a tensor")):
+            with self.assertRaisesRegex(ValueError, words):
+                scalewise.measure_step(*given)
+        with self.assertRaisesRegex(ValueError, "optimizer = 'adamw': expected an optimizer"):
+            scalewise.set_lr("adamw", 1.0)
         for shape in ([16], [4, 16], [16, 1]):
             vector = torch.nn.Parameter(torch.zeros(shape))
             with self.assertRaisesRegex(ValueError, "expected a matrix of 8 or more rows and columns"):

@@ -147,8 +147,20 @@ class NamedPlans(unittest.TestCase):
         self.assertEqual(runs([0, 768]), f"plan: {fused}: layer.0.key overlaps another part or the padding")
         self.assertEqual(runs([767, 768]), f"plan: {fused}: layer.0.key overlaps another part or the padding")
         self.assertIn("layer.0.key has [767, 768] of [2304, 768]: expected [768, 768]", runs([768, 767]))
-        for given in ([1537, 768], [768, 0], [768], [768, 768, 1]):
-            self.assertIn(f"{fused}: runs = [{given}]: expected [begin, count] within its 2304 rows", runs(given))
+        for given in ([1537, 768], [768, 0], [768], [768, 768, 0], [770, 768, 2], [768, 768, 1, 1]):
+            self.assertIn(f"{fused}: runs = [{given}]: expected [begin, count] or [begin, count, step] within its 2304 rows",
+                          runs(given))
+
+        def thirds(*runs):
+            return parts(lambda p: [part.update(select=[{"axis": 0, "runs": [run]}]) for part, run in zip(p, runs)])
+
+        self.assertEqual(thirds([1, 768, 3], [0, 768, 3], [2, 768, 3]), "no error")
+        self.assertEqual(thirds([0, 768, 2], [1, 768, 2], [1536, 768]), "no error")
+        self.assertEqual(thirds([0, 384, 6], [1, 768, 3], [2, 768, 3]),
+                         f"plan: {fused}: layer.0.query has [384, 768] of [2304, 768]: expected [768, 768]")
+        for overlapping in (([0, 768, 3], [1, 768, 3], [1, 768, 3]), ([0, 768, 3], [1, 768, 3], [2, 768, 2]),
+                            ([0, 768, 2], [1, 768, 2], [1535, 768])):
+            self.assertRegex(thirds(*overlapping), "layer.0.(key|query|value) overlaps another part")
         self.assertIn("runs = [[768, 400], [800, 368]]: overlap", runs([768, 400], [800, 368]))
         self.assertIn("plan.tensors[4].parts[1].select[0].runs[0][0] = -1: expected a whole number", runs([-1, 768]))
         self.assertIn("axis = 2: expected", parts(lambda p: p[1].update(select=[{"axis": 2, "runs": [[0, 1]]}])))
@@ -189,6 +201,14 @@ class NamedPlans(unittest.TestCase):
                 self.assertIn(f"plan.tensors[0].{factor} = ", self.message(
                     lambda data: data["tensors"][0].update({factor: value})))
         self.assertIn("plan.colour = 1: expected a known key", self.message(lambda data: data.update(colour=1)))
+
+    def test_factors_of_a_tensor_are_those_of_its_entries(self):
+        name = "transformer.h.0.attn.c_attn.weight"
+        for factor in ("learning_rate", "weight_decay", "epsilon"):
+            right = next(e for e in self.good["plan"]["entries"] if e["name"] == "layer.0.key")[factor]["value"]
+            self.assertEqual(self.message(lambda data: self.tensor(data, name).update({factor: right * (1 + 1e-12)})), "no error")
+            self.assertIn(f"plan: {name}: {factor} = 7: expected {right:.6g}, as entry layer.0.key has it",
+                          self.message(lambda data: self.tensor(data, name).update({factor: 7})))
 
     def test_every_dialect_writes_what_is_read(self):
         listed = subprocess.run([PLAN, "--list-names"], capture_output=True, encoding="utf-8", check=True).stdout

@@ -212,35 +212,40 @@ class Start(unittest.TestCase):
 
     def test_a_base_whose_layers_differ_is_a_function_of_names(self):
         """torchtitan's Llama 3: 0.02/sqrt(2(l + 1)) for wo, w2 and w3 of layer l, 0.02 for wq, wk, wv and w1, 1 for tokens,
-        1/sqrt(width) for the output (torchtitan 1486a8e0, models/common/param_init.py, make_decoder_param_init)."""
+        1/sqrt(width) for the output (torchtitan b5bcd76c, models/llama3/__init__.py, _build_llama3_layers). w1 and w3 have
+        the rows of w13 in turn (07521c58, models/common/feed_forward.py, _split_w13_on_save)."""
         def base_std(name):
-            layer = re.match(r"layers\.(\d+)\.(attention\.wo|feed_forward\.w[23])\.", name)
-            if layer:
-                return 0.02 / math.sqrt(2 * (int(layer[1]) + 1))
-            return {"tok_embeddings.weight": 1, "output.weight": 1 / math.sqrt(base_width)}.get(name, 0.02)
+            layer = re.match(r"layers\.(\d+)\.(.*)\.weight", name)
+            if not layer:
+                return {"tok_embeddings.weight": 1, "lm_head.weight": 1 / math.sqrt(base_width)}[name]
+            lower = 0.02 / math.sqrt(2 * (int(layer[1]) + 1))
+            return {"attention.qkv_linear.wqkv": 0.02, "attention.wo": lower, "feed_forward.w2": lower,
+                    "feed_forward.w13": {"mlp_gate": 0.02, "mlp_up": lower}}[layer[2]]
 
         base_width = 64
         sizes = {"d_model": 128, "heads": 4, "kv_heads": 2, "head_dim": 32, "d_ff": 256, "depth": 2, "vocab": 256}
         plan = plan_of("maximal-update", "--preset", "llama-3-8b", "--base-width", str(base_width),
-                       *torch_support.settings(**sizes), names="meta-llama")
+                       *torch_support.settings(**sizes), names="torchtitan")
         model = {tensor["name"]: torch.zeros(tensor["shape"]) for tensor in plan.tensors}
         scalewise.apply(model, plan, base_std=base_std)
         for layer in (0, 1):
             # Maximal update: a matrix whose inputs double has half the base's variance, the table the base's.
-            for name, variance in (("attention.wo", 0.0004 / (2 * (layer + 1)) / 2), ("feed_forward.w1", 0.0004 / 2),
-                                   ("feed_forward.w2", 0.0004 / (2 * (layer + 1)) / 2),
-                                   ("feed_forward.w3", 0.0004 / (2 * (layer + 1)) / 2)):
-                values = model[f"layers.{layer}.{name}.weight"]
-                with self.subTest(layer=layer, name=name):
+            every, gate, up = (slice(None), slice(0, None, 2), slice(1, None, 2))
+            lower = 0.0004 / (2 * (layer + 1))
+            for name, rows, base in (("attention.wo", every, lower), ("feed_forward.w13", gate, 0.0004),
+                                     ("feed_forward.w13", up, lower), ("feed_forward.w2", every, lower)):
+                values, variance = model[f"layers.{layer}.{name}.weight"][rows], base / 2
+                with self.subTest(layer=layer, name=name, rows=rows):
                     self.assertLess(abs(values.pow(2).mean().item() / variance - 1), 5 * math.sqrt(2 / values.numel()))
         table = model["tok_embeddings.weight"]
         self.assertLess(abs(table.pow(2).mean().item() - 1), 5 * math.sqrt(2 / table.numel()))
         before = {name: values.clone() for name, values in model.items()}
-        wrong = {"output.weight": -0.1, "layers.1.attention.wq.weight": None}
+        wrong = {"lm_head.weight": -0.1, "layers.1.attention.wo.weight": None, "layers.0.feed_forward.w13.weight": {"mlp_up": 1}}
         message = message_of(scalewise.apply, model, plan, base_std=lambda name: wrong.get(name, 1))
         self.assertEqual(sorted(message.splitlines()), [
-            "base_std('layers.1.attention.wq.weight') = None: expected a finite number, 0 or greater",
-            "base_std('output.weight') = -0.1: expected a finite number, 0 or greater"])
+            "base_std('layers.0.feed_forward.w13.weight')['mlp_gate'] = None: expected a finite number, 0 or greater",
+            "base_std('layers.1.attention.wo.weight') = None: expected a finite number, 0 or greater",
+            "base_std('lm_head.weight') = -0.1: expected a finite number, 0 or greater"])
         groups = dict.fromkeys((e["group"] for e in plan.entries.values()), 0.02)
         with self.assertRaisesRegex(ValueError, r"base_std\['layers.0.attention.wo.weight'\]: no group of the plan: expected a function"):
             scalewise.apply(model, plan, base_std={**groups, "layers.0.attention.wo.weight": 0.1})

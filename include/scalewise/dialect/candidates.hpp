@@ -198,6 +198,9 @@ class Candidates {
   std::vector<IndexRun> runs(Packing packing, std::int64_t begin,
                              const std::vector<std::int64_t>& sizes, std::size_t i,
                              std::int64_t total) const {
+    if (packing == Packing::alternating) {
+      return {{static_cast<std::int64_t>(i), sizes[i], static_cast<std::int64_t>(sizes.size())}};
+    }
     const std::int64_t groups = shape_.kv_heads;
     const bool by_head = packing == Packing::heads && groups == shape_.heads;
     const bool grouped = packing == Packing::key_groups || by_head;

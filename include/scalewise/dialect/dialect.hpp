@@ -15,12 +15,13 @@ enum class MatrixLayout { out_in, in_out };
 
 /// How the entries of one tensor lie in it, along the axis of outputs.
 enum class Packing {
-  blocks,      // one after the other
-  key_groups,  // for each key head: its query heads, the key, the value
-  heads,       // key_groups where every query has a key of its own, blocks where several share one
-  after_two,   // after two rows that no token uses
-  alias,       // another name of a tensor: absent, or the same storage
-  image,       // whole, with axes of batches, or of colours and sides of a patch
+  blocks,       // one after the other
+  key_groups,   // for each key head: its query heads, the key, the value
+  alternating,  // a row of each in turn
+  heads,        // key_groups where every query has a key of its own, blocks where several share one
+  after_two,    // after two rows that no token uses
+  alias,        // another name of a tensor: absent, or the same storage
+  image,        // whole, with axes of batches, or of colours and sides of a patch
 };
 
 /// A line of a dialect: what a code base calls a tensor, and the entries of a plan in it.

@@ -23,7 +23,7 @@ struct FlatBlock {
 /// Where the numbers of an entry lie in its tensor, for code that has a pointer and no views.
 /// Shapes:   of a tensor that is contiguous, its last axis fastest
 /// Requires: runs along the first axis alone, the last alone, or the first and a later one of which
-///           the first has one index, as dialects have them.
+///           the first has one index, and steps along the first alone, as dialects have them.
 inline std::vector<FlatBlock> flat_blocks(const OwnerTensor& tensor, const OwnedPart& part) {
   const auto product = [&](std::size_t begin, std::size_t end) {
     std::int64_t size = 1;
@@ -41,7 +41,9 @@ inline std::vector<FlatBlock> flat_blocks(const OwnerTensor& tensor, const Owned
     const std::int64_t begin = blocks.front().offset;
     blocks.clear();
     for (const IndexRun& run : select.runs) {
-      blocks.push_back({begin + run.begin * inner, run.count * inner, length, repeats});
+      const std::int64_t offset = begin + run.begin * inner;
+      blocks.push_back(run.step == 1 ? FlatBlock{offset, run.count * inner, length, repeats}
+                                     : FlatBlock{offset, inner, run.step * inner, run.count});
     }
     if (select.runs.size() == 1 && select.runs.front().count == 1) outer = axis + 1;
   }

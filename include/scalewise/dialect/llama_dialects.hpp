@@ -76,8 +76,8 @@ inline constexpr TensorPattern torchtitan_patterns[] = {
     {"layers.{}.attention.q_norm.weight", "layer.{}.query_norm_gain"},
     {"layers.{}.attention.k_norm.weight", "layer.{}.key_norm_gain"},
     {"layers.{}.ffn_norm.weight", "layer.{}.mlp_norm_gain"},
-    {"layers.{}.feed_forward.w1.weight", "layer.{}.mlp_gate"},
-    {"layers.{}.feed_forward.w3.weight", "layer.{}.mlp_up"},
+    {"layers.{}.feed_forward.w13.weight", "layer.{}.mlp_gate layer.{}.mlp_up",
+     Packing::alternating},
     {"layers.{}.feed_forward.w2.weight", "layer.{}.mlp_down"},
     {"norm.weight", "final_norm_gain"},
     {"lm_head.weight", "head"},
@@ -155,14 +155,15 @@ inline constexpr Dialect gemma{
     "the code's norms multiply by 1 + weight: subtract 1 from the means of gains, as apply() does",
     {.embedding = sqrt(symbols::n)}};
 
-/// Source:   llama, model.py. w1 is the gate. torchtitan has the same names where it does not fuse query, key and
-///           value, with a segment more, biases of Qwen2 and norms of queries and keys of Qwen3.
-inline constexpr Dialect meta_llama{"meta-llama", "LLaMA by Meta, torchtitan with fuse_qkv = False",
-                                    "", MatrixLayout::out_in, detail::meta_llama_patterns};
+/// Source:   llama, model.py. w1 is the gate. A state_dict of torchtitan has the same names, with a segment more, biases of
+///           Qwen2 and norms of queries and keys of Qwen3.
+inline constexpr Dialect meta_llama{"meta-llama", "LLaMA by Meta, files of torchtitan", "",
+                                    MatrixLayout::out_in, detail::meta_llama_patterns};
 
 /// Source:   torchtitan b5bcd76c, models/llama3/__init__.py and qwen3/__init__.py, whose configurations have fuse_qkv
 ///           = True; models/common/attention.py, FusedQKVLinear: for each key head its query heads, the key, the
-///           value. Its state_dict has the three apart.
+///           value; 07521c58, models/common/feed_forward.py, FeedForward: the rows of gate and up in turn. A state_dict
+///           has all five apart.
 inline constexpr Dialect torchtitan{"torchtitan", "torchtitan's Llama 3 and Qwen3", "",
                                     MatrixLayout::out_in, detail::torchtitan_patterns};
 

@@ -8,10 +8,11 @@
 
 namespace scalewise::dialect {
 
-/// Indices [begin, begin + count) of an axis.
+/// `count` indices of an axis from `begin`, each `step` further.
 struct IndexRun {
   std::int64_t begin = 0;
   std::int64_t count = 0;
+  std::int64_t step = 1;
 
   friend bool operator==(const IndexRun&, const IndexRun&) = default;
 };

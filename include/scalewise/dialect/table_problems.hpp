@@ -27,7 +27,7 @@ class TableProblems {
         too_many_groups_(candidates.has_too_many_groups()) {
     for (const Candidate& candidate : candidates.all()) {
       once(candidate);
-      if (candidate.pattern < dialect.patterns.size()) check(candidate);
+      if (candidate.pattern < dialect.patterns.size()) compare_parts(candidate);
     }
   }
 
@@ -41,7 +41,7 @@ class TableProblems {
     if (!is_new) problem(candidate, "is both " + at->second + " and " + entry);
   }
 
-  void check(const Candidate& candidate) {
+  void compare_parts(const Candidate& candidate) {
     const std::vector<OwnedPart>& parts = candidate.tensor.parts;
     if (!candidate.alias_of.empty()) return;
     const Tensor& first = entries_.at(parts.front().entry);
@@ -58,7 +58,11 @@ class TableProblems {
         return problem(candidate, first.name + " and " + entry.name +
                                       " cannot be parts of one tensor, as their sizes differ");
       }
-      const std::int64_t outputs = kind(entry) == EntryKind::matrix ? entry.columns : entry.rows;
+      const std::int64_t outputs = outputs_of(entry);
+      if (packing == Packing::alternating && outputs != outputs_of(first)) {
+        return problem(candidate, first.name + " and " + entry.name +
+                                      " cannot take turns, as one has more rows");
+      }
       if (packing == Packing::key_groups && too_many_groups_) {
         return problem(candidate,
                        std::to_string(shape_.kv_heads) +
@@ -75,6 +79,10 @@ class TableProblems {
     return architecture::is_vector(entry.group) ? EntryKind::vector
            : is_table(entry.group)              ? EntryKind::table
                                                 : EntryKind::matrix;
+  }
+
+  static std::int64_t outputs_of(const Tensor& entry) {
+    return kind(entry) == EntryKind::matrix ? entry.columns : entry.rows;
   }
 
   /// The axis that parts of one tensor share.

@@ -32,9 +32,10 @@ inline constexpr std::string_view dialect_schema = "scalewise.dialect/1";
 
 inline constexpr messages::Spelling<dialect::MatrixLayout, 2> layout_words{
     {{dialect::MatrixLayout::out_in, "out_in"}, {dialect::MatrixLayout::in_out, "in_out"}}};
-inline constexpr messages::Spelling<dialect::Packing, 6> packing_words{
+inline constexpr messages::Spelling<dialect::Packing, 7> packing_words{
     {{dialect::Packing::blocks, "blocks"},
      {dialect::Packing::key_groups, "key_groups"},
+     {dialect::Packing::alternating, "alternating"},
      {dialect::Packing::heads, "heads"},
      {dialect::Packing::after_two, "after_two"},
      {dialect::Packing::alias, "alias"},

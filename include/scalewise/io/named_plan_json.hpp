@@ -23,7 +23,10 @@ namespace detail {
 
 inline Json runs_json(const dialect::AxisRuns& axis) {
   Json runs = Json::array();
-  for (const dialect::IndexRun& run : axis.runs) runs.push_back({run.begin, run.count});
+  for (const dialect::IndexRun& run : axis.runs) {
+    runs.push_back(run.step == 1 ? Json{run.begin, run.count}
+                                 : Json{run.begin, run.count, run.step});
+  }
   return {{"axis", axis.axis}, {"runs", runs}};
 }
 

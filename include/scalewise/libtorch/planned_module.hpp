@@ -44,7 +44,8 @@ inline std::pair<std::vector<at::Tensor>, std::int64_t> views_of(const at::Tenso
     std::vector<at::Tensor> narrowed;
     for (const at::Tensor& view : views) {
       for (const dialect::IndexRun& run : axis.runs) {
-        narrowed.push_back(view.narrow(axis.axis, run.begin, run.count));
+        const std::int64_t end = run.begin + (run.count - 1) * run.step + 1;
+        narrowed.push_back(view.slice(axis.axis, run.begin, end, run.step));
       }
     }
     views = std::move(narrowed);

@@ -73,12 +73,10 @@ inline Model hf_llama_model(const std::string& dialect, const std::string& title
   return model;
 }
 
-/// A layer but its queries, keys and values, in Meta's names.
-inline void meta_after_attention(const Writer& layer, const Shape& s) {
+/// A layer but its queries, keys and values, and what enters the MLP, in Meta's names.
+inline void meta_rest(const Writer& layer, const Shape& s) {
   layer.dense("attention.wo", "attention_output", s.heads * s.head_dim, s.d_model, s.biases);
-  layer.dense("feed_forward.w1", "mlp_gate", s.d_model, s.d_ff, s.biases);
   layer.dense("feed_forward.w2", "mlp_down", s.d_ff, s.d_model, s.biases);
-  layer.dense("feed_forward.w3", "mlp_up", s.d_model, s.d_ff, s.biases);
   layer.norm("attention_norm", "attention_norm");
   layer.norm("ffn_norm", "mlp_norm");
 }
@@ -126,7 +124,9 @@ inline Model meta_llama(const Shape& shape, const std::string& title = "small",
     layer.dense(three + "wq", "query", s.d_model, queries, s.biases);
     layer.dense(three + "wk", "key", s.d_model, keys, s.biases);
     layer.dense(three + "wv", "value", s.d_model, keys, s.biases);
-    detail::meta_after_attention(layer, s);
+    layer.dense("feed_forward.w1", "mlp_gate", s.d_model, s.d_ff, s.biases);
+    layer.dense("feed_forward.w3", "mlp_up", s.d_model, s.d_ff, s.biases);
+    detail::meta_rest(layer, s);
   }
   top.norm("norm", "final_norm");
   if (s.tied_head.value_or(false)) {
@@ -142,7 +142,8 @@ inline Model meta_llama(const Shape& shape, const std::string& title = "small",
 }
 
 /// torchtitan b5bcd76c, models/llama3/model.py and models/common/attention.py, FusedQKVLinear: for each key head its
-/// queries, the key, the value.
+/// queries, the key, the value; 07521c58, models/common/feed_forward.py, _split_w13_on_save: rows 0, 2, … of w13 are w1,
+/// the others w3.
 inline Model torchtitan(const Shape& shape, const std::string& title = "small") {
   Model model = empty_model("torchtitan", title, shape);
   const Shape& s = model.shape;
@@ -151,7 +152,12 @@ inline Model torchtitan(const Shape& shape, const std::string& title = "small") 
   for (long n = 0; n < s.depth; ++n) {
     const Writer layer(model, numbered("layers.", n), numbered("layer.", n));
     layer.dense("attention.qkv_linear.wqkv", query_key_value_by_group(s), s.d_model, s.biases);
-    detail::meta_after_attention(layer, s);
+    std::vector<Slice> gate_and_up{{"mlp_gate", {}}, {"mlp_up", {}}};
+    for (long row = 0; row < 2 * s.d_ff; ++row) {
+      gate_and_up[static_cast<std::size_t>(row % 2)].runs.emplace_back(row, 1);
+    }
+    layer.matrix("feed_forward.w13.weight", gate_and_up, s.d_model);
+    detail::meta_rest(layer, s);
   }
   top.norm("norm", "final_norm");
   if (s.tied_head.value_or(false)) {
