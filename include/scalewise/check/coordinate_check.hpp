@@ -392,7 +392,8 @@ inline Report coordinate_check(const Records& records, const std::vector<Member>
   }
   detail::require_plans(records, family);
   detail::require_updates_from_1(records);
-  return detail::CoordinateCheck(records, family, assumptions, criteria).run();
+  const Records used = detail::without_idle_experts(records, family.front().plan);
+  return detail::CoordinateCheck(used, family, assumptions, criteria).run();
 }
 
 }  // namespace scalewise::check

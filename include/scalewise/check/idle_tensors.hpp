@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "scalewise/check/records.hpp"
@@ -27,6 +28,38 @@ inline std::vector<std::string> still_tensors(const Records& records, const Plan
     if (!any) still.push_back(entry.name);
   }
   return still;
+}
+
+/// The experts of a list that are tensors of their own, or side by side.
+inline std::set<std::string> experts_of(const Plan& plan) {
+  std::set<std::string> experts;
+  for (const Entry& entry : plan.entries) {
+    if (entry.group == Group::expert_up || entry.group == Group::expert_down)
+      experts.insert(entry.name);
+  }
+  return experts;
+}
+
+/// The records without gradients and updates that are exactly zero of an expert of a list, where other runs of the size
+/// have some: no token of the batch chose it.
+inline Records without_idle_experts(const Records& records, const Plan& plan) {
+  const std::set<std::string> experts = experts_of(plan);
+  if (experts.empty()) return records;
+  std::set<std::tuple<Quantity, long, long>> moved;  // at a step of a size
+  records.for_each(
+      [&](const Quantity& quantity, long step, const Run& run, const Moments& moments) {
+        if (moments.sum_squares != 0) moved.emplace(quantity, step, run.size);
+      });
+  Records kept;
+  records.for_each([&](const Quantity& quantity, long step, const Run& run,
+                       const Moments& moments) {
+    const bool by_token = quantity.signal == Signal::gradient || quantity.signal == Signal::update;
+    const bool idle = by_token && moments.sum_squares == 0 && experts.contains(quantity.name) &&
+                      moved.contains({quantity, step, run.size});
+    if (!idle) kept.add(quantity, step, run, moments);
+  });
+  for (const auto& [run, fingerprint] : records.plans()) kept.set_plan(run, fingerprint);
+  return kept;
 }
 
 /// Tensors of a list whose gradient is rounding in every run: that of a key's bias cancels in the softmax. Adam's

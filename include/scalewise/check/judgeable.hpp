@@ -282,8 +282,9 @@ class JudgeableSearch {
     const UnevenRecords found = uneven_records(pooled_, family_);
     if (!found.sizes.empty())
       miss(scalewise::detail::up_to_three(found.sizes) + ", as in other runs");
-    if (!found.runs.empty())
-      result_.left_out.push_back(scalewise::detail::up_to_three(found.runs) + ", not recorded");
+    if (found.runs.empty()) return;
+    leave_out(scalewise::detail::up_to_three(found.runs) + ", not recorded" +
+              (experts_of(plan_).empty() ? "" : ", or of an expert that no token chose"));
   }
 
   void idle_tensors() {

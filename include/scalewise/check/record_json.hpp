@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <limits>
 #include <map>
@@ -51,9 +53,9 @@ inline Records records_of(const io::JsonReader& list, const Run& run) {
     const auto sum = [&](const char* key) {
       const io::JsonReader value = item.at(key);
       if (value.is_null()) return HUGE_VAL;
-      if (!(value.number() >= 0)) {
-        throw InvalidInput(value.path(), "(negative)", "a sum of absolute values");
-      }
+      if (!(value.number() >= 0))
+        throw InvalidInput(value.path(), fmt::format("{:g}", value.number()),
+                           "a sum, 0 or greater");
       return value.number();
     };
     const Quantity quantity{item.at("signal").word(signal_words), io::text_of(item.at("name"))};

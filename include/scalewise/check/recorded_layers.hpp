@@ -61,7 +61,8 @@ inline std::vector<std::string> absent_outputs(const Records& records, const Pla
   return lines;
 }
 
-/// A line for tensors of layers that were not recorded, though those of other layers were; empty where there are none.
+/// A line for tensors of layers that were not recorded, though those of other layers were, and of a list for all that were
+/// not, though others were; empty where there are none.
 inline std::string absent_tensors(const Records& records, const Plan& plan) {
   std::map<Quantity, std::set<std::string>> recorded;  // by place, names with their layers
   for (const auto& [quantity, steps] : records.all()) {
@@ -74,6 +75,17 @@ inline std::string absent_tensors(const Records& records, const Plan& plan) {
     for (const Entry& entry : plan.entries) {
       if (place_of(plan.shape, entry.name) == quantity.name && !names.contains(entry.name))
         absent.push_back(fmt::format("{} ({})", entry.name, word(signal_words, quantity.signal)));
+    }
+  }
+  std::set<Signal> signals;
+  for (const auto& [quantity, names] : recorded) signals.insert(quantity.signal);
+  for (const Entry& entry : plan.entries) {
+    if (plan.shape.blocks != Blocks::listed)
+      break;  // the mistakes that would not show are unchecked
+    for (const Signal signal : signals) {
+      const bool zero = signal == Signal::parameter && entry.init_variance.value == 0;
+      if (!zero && !recorded.contains({signal, entry.name}))
+        absent.push_back(fmt::format("{} ({})", entry.name, word(signal_words, signal)));
     }
   }
   return absent.empty() ? "" : scalewise::detail::up_to_three(absent) + ", not recorded";
