@@ -245,6 +245,10 @@ TEST_CASE("What a table does not know is refused by name") {
   CHECK_THAT(table_refusal(config, {.depth = 5001}), ContainsSubstring("base depth = 5001"));
   config["hidden_size"] = config["num_local_experts"] = 1 << 30;
   CHECK_THAT(table_refusal(config), ContainsSubstring("at most 2^60 numbers"));
+  config = shipped_config("t5-base");
+  config["feed_forward_proj"] = "gated";
+  CHECK_THAT(table_refusal(config),
+             ContainsSubstring("feed_forward_proj = \"gated\": expected one of gated-gelu "));
   CHECK_THAT(
       table_refusal({{"model_type", "mamba"}}),
       ContainsSubstring(

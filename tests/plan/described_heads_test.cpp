@@ -149,6 +149,20 @@ TEST_CASE("Outputs of fixed size within layers are named, but for those that are
   }
 }
 
+TEST_CASE("Without layers, outputs of fixed size before a hidden matrix are named", "[described]") {
+  const auto model = [](long n) {
+    return description({{"embed.weight", embedding, "io", {100, n}},
+                        {"q.weight", linear, "oi", {n, n}},
+                        {"k.weight", linear, "oi", {8, n}},
+                        {"out.weight", linear, "oi", {n, n}},
+                        {"policy.weight", linear, "oi", {100, n}},
+                        {"value.weight", linear, "oi", {10, n}}});
+  };
+  const std::vector<std::string> notes = from_descriptions(model(64), model(16)).notes;
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].starts_with("k.weight: the numbers of an output"));
+}
+
 TEST_CASE("Lists whose modules read no features, or make none, are not layers", "[described]") {
   // Embeddings of codebooks, and a box head (facebookresearch/detr 29901c5, detr.py: MLP).
   const auto model = [](long n, long layers) {

@@ -314,6 +314,13 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   }
 }
 
+TEST_CASE("A list without its tensors is refused", "[described]") {
+  const DescribedModel model = from_descriptions(mlp(1024), mlp(128));
+  CHECK(test::error_message([&] {
+          static_cast<void>(make_plan(MaximalUpdate{}, {.model = model.shape, .base = model.base}));
+        }) == "plan.extra (empty): expected the tensors of the list, as roles.tensors has them");
+}
+
 TEST_CASE("A third size confirms what two say, or names what does not", "[described]") {
   const auto message = [](const ModelDescription& target, const ModelDescription& base,
                           const ModelDescription& third) {

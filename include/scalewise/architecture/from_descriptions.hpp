@@ -52,7 +52,7 @@ class DescriptionReader : DescribedSizes {
     find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
     find_head();
-    note_outputs_in_layers();
+    note_outputs_inside();
     if (!of_one_model_.empty()) {
       model_.notes.push_back("in one of the two models alone, though both have as many layers: " +
                              up_to_three(of_one_model_));
@@ -93,6 +93,15 @@ class DescriptionReader : DescribedSizes {
     if (i < last_in_layers_) return gain ? Group::embedding_norm_gain : Group::embedding_norm_bias;
     if (!grows) return gain ? Group::final_norm_gain : Group::head_bias;
     return gain ? Group::final_norm_gain : Group::final_norm_bias;
+  }
+
+  bool hidden_follows(std::size_t i) const {
+    while (++i < target_.tensors.size()) {
+      if (target_.tensors[i].kind == TensorKind::linear && side(i, 'i').grows() &&
+          side(i, 'o').grows())
+        return true;
+    }
+    return false;
   }
 
   struct Decision {
@@ -193,8 +202,9 @@ class DescriptionReader : DescribedSizes {
     if (tensor.kind == other) return {vector_group(i, false, outputs.grows()), why_vector(i), true};
     if (inputs.grows() && outputs.grows()) return {Group::hidden, "inputs and outputs grow"};
     if (inputs.grows()) {
-      if (in_layers(tensor.name) && outputs.target > 1)  // else a gate
-        outputs_in_layers_.push_back(messages::printable(with_stars(tensor.name)));
+      const bool inside = layers_.empty() ? hidden_follows(i) : in_layers(tensor.name);
+      if (inside && outputs.target > 1)  // else a gate
+        outputs_inside_.push_back(messages::printable(with_stars(tensor.name)));
       return {Group::head, "inputs grow"};
     }
     if (outputs.grows()) return {Group::patch_embedding, "outputs grow"};
@@ -281,15 +291,16 @@ class DescriptionReader : DescribedSizes {
                          head == end ? "" : messages::printable(head->name) + " is the head");
     }
     model_.shape.tied_head = model_.base.tied_head = tied_ || tied_is_given_;
-    if (tied_ || tied_is_given_ || !embeds || head != end) return;
-    if (model_.shape.d_model == model_.base.d_model) return;
+    if (tied_ || tied_is_given_ || head != end || model_.shape.d_model == model_.base.d_model)
+      return;
     model_.notes.push_back(
-        "no tensor is a head: where the code computes logits from the embedding, give --set "
-        "tied_head=true");
+        embeds ? "no tensor is a head: where the code computes logits from the embedding, give "
+                 "--set tied_head=true"
+               : "no tensor is a head: outside of the layers no matrix has inputs alone that grow");
   }
 
-  void note_outputs_in_layers() {
-    std::vector<std::string>& names = outputs_in_layers_;
+  void note_outputs_inside() {
+    std::vector<std::string>& names = outputs_inside_;
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
     if (names.empty()) return;
@@ -350,8 +361,8 @@ class DescriptionReader : DescribedSizes {
   bool tied_is_given_ = false, tied_ = false;  // the head, by the user and by the list
   std::map<std::string, std::size_t> matrices_;
   std::size_t last_in_layers_ = 0;
-  std::vector<std::string> outputs_in_layers_;  // with * for numbers
-  std::map<std::string, bool> alike_;           // by name with * for the layer
+  std::vector<std::string> outputs_inside_;  // with * for numbers
+  std::map<std::string, bool> alike_;        // by name with * for the layer
 };
 
 }  // namespace detail

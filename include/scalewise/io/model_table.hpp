@@ -16,7 +16,8 @@ namespace scalewise::detail {
 ///     let E = num_local_experts       the number of experts, which a base may have fewer of
 ///     deep M = encoder_layers         a number of layers in proportion to the depth
 ///     layer sparse = CONDITION        a flag of each layer
-///     word gated = KEY WORDS          whether the key has one of the words, or is "missing"
+///     word gated = KEY WORDS | WORDS  whether the key has one of the words before the bar, or is "missing"; where there
+///                                     is a bar, it has no others than these
 ///     skip rope_theta                 keys that change no tensor and no product
 ///     only qk_norm false              a key with one value that the table describes; needs: and that must be given
 ///     note logit_scale TEXT           a key that the code multiplies by; says TEXT: what it does without a key

@@ -126,7 +126,10 @@ class ModelTableReader {
     if (first == "depth") depth_ = words[1];
     if (first == "word") {
       const std::string text = config_.text(words[3].c_str(), "missing");
-      const bool has = std::find(words.begin() + 4, words.end(), text) != words.end();
+      const auto bar = std::find(words.begin() + 4, words.end(), "|");
+      const bool has = std::find(words.begin() + 4, bar, text) != bar;
+      if (!has && bar != words.end() && std::find(bar, words.end(), text) == words.end())
+        throw config_.error(words[3].c_str(), "one of " + joined(words, 4));
       symbols_[words[1]] = {has ? "1" : "0", "let"};
     } else if (words.size() > 3 && words[2] == "=") {
       symbols_[words[1]] = {joined(words, 3), first};

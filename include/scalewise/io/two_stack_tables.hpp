@@ -18,7 +18,7 @@ let V = vocab_size
 let B = relative_attention_num_buckets or 32
 let every = 0
 let tie = tie_word_embeddings or 1
-word gated = feed_forward_proj gated-gelu gated-silu gated-relu
+word gated = feed_forward_proj gated-gelu gated-silu gated-relu | relu gelu gelu_new silu swish missing
 only is_encoder_decoder true
 skip n_positions scale_decoder_outputs
 embedding shared V n

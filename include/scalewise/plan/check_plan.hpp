@@ -34,6 +34,7 @@ class PlanCheck {
     for (const Tensor& tensor : architecture::extra_tensors(plan_.extras, plan_.shape))
       entry(next++, tensor);
     end("entries", plan_.entries.size(), next, "no further entry, as the shape implies");
+    if (next == 0) fail("extra", "(empty)", "the tensors of the list, as roles.tensors has them");
     residuals();
     number("model.attention_scale", plan_.model.attention_scale.value);
     if (architecture::has_heads(plan_.shape) && plan_.model.attention_scale.scaling.is_zero()) {

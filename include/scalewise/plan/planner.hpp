@@ -43,7 +43,7 @@ class Planner {
               .shape = adapted(request.model),
               .extras = request.extras} {
     if (request.base) plan_.base = adapted(*request.base);
-    check();
+    require_what_fits();
   }
 
   Plan make() && {
@@ -65,7 +65,7 @@ class Planner {
     return rule_.policy->adapt(resolved(model));
   }
 
-  void check() const {
+  void require_what_fits() const {
     rule_.policy->validate(plan_.shape);
     if (!policy::states(rule_, plan_.optimizer)) {
       throw InvalidInput("optimizer", std::string(plan_.optimizer.name),
