@@ -132,9 +132,9 @@ def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, kee
     a module that multiply by 1 + weight, as Gemma's, get 1 less.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
-    deviation, one for all, by group, or a function of a tensor's name in the plan that returns one of these. An entry's numbers depend on the
-    seed and its name alone, whatever the layout, the type and the device. They are drawn as float on the CPU and then
-    converted. After fully_shard every process draws the same numbers and keeps its own part of them.
+    deviation, one for all, by group, or a function of a tensor's name in the plan that returns one of these. An entry's
+    numbers depend on the seed and its name alone, whatever the layout, the type and the device. They are drawn as float on
+    the CPU and then converted. After fully_shard every process draws the same numbers and keeps its own part of them.
     """
     pairs = planned(plan, keep, match(model, plan))
     stds = _deviations(plan, base_std)
