@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,31 +62,32 @@ inline std::vector<std::string> absent_outputs(const Records& records, const Pla
   return lines;
 }
 
-/// A line for tensors of layers that were not recorded, though those of other layers were, and of a list for all that were
-/// not, though others were; empty where there are none.
+/// A line for tensors whose parameters, gradients or updates were not recorded, though those of other tensors or layers were;
+/// empty where there are none. Parameters that the plan sets to zero need no record.
 inline std::string absent_tensors(const Records& records, const Plan& plan) {
   std::map<Quantity, std::set<std::string>> recorded;  // by place, names with their layers
+  std::set<Signal> signals;
   for (const auto& [quantity, steps] : records.all()) {
     if (is_activation(quantity.signal)) continue;
     recorded[{quantity.signal, place_of(plan.shape, quantity.name)}].insert(quantity.name);
+    signals.insert(quantity.signal);
   }
+  const std::span<const Entry> judged =
+      plan.shape.blocks == Blocks::listed ? std::span(plan.entries) : plan::entries_of_shape(plan);
   std::vector<std::string> absent;
-  for (const auto& [quantity, names] : recorded) {
-    if (names.contains(quantity.name)) continue;  // all layers in one
-    for (const Entry& entry : plan.entries) {
-      if (place_of(plan.shape, entry.name) == quantity.name && !names.contains(entry.name))
-        absent.push_back(fmt::format("{} ({})", entry.name, word(signal_words, quantity.signal)));
-    }
-  }
-  std::set<Signal> signals;
-  for (const auto& [quantity, names] : recorded) signals.insert(quantity.signal);
-  for (const Entry& entry : plan.entries) {
-    if (plan.shape.blocks != Blocks::listed)
-      break;  // the mistakes that would not show are unchecked
-    for (const Signal signal : signals) {
-      const bool zero = signal == Signal::parameter && entry.init_variance.value == 0;
-      if (!zero && !recorded.contains({signal, entry.name}))
-        absent.push_back(fmt::format("{} ({})", entry.name, word(signal_words, signal)));
+  for (const Signal signal : signals) {
+    for (const Entry& entry : judged) {
+      const std::string place = place_of(plan.shape, entry.name);
+      const auto found = recorded.find({signal, place});
+      const bool anywhere = found != recorded.end();
+      if (anywhere && (found->second.contains(place) || found->second.contains(entry.name)))
+        continue;  // in one for all layers, or by itself
+      if (!anywhere && signal == Signal::parameter && entry.init_variance.value == 0) continue;
+      std::string line =
+          fmt::format("{} ({})", anywhere || place == entry.name ? entry.name : "layer.*." + place,
+                      word(signal_words, signal));
+      if (std::find(absent.begin(), absent.end(), line) == absent.end())
+        absent.push_back(std::move(line));
     }
   }
   return absent.empty() ? "" : scalewise::detail::up_to_three(absent) + ", not recorded";
