@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Kernels of infinite width: attention networks, the effective theory, the shallow encoder, and regression with
-// them. Needs Eigen, and compiles for up to a minute.
+// them. Needs Eigen, and compiles for three minutes with GCC 12 and 40 s with Clang 14.
 #pragma once
 
 #include "scalewise/kernels/effective_scales.hpp"
