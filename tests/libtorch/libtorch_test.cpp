@@ -197,6 +197,13 @@ TEST_CASE("One rate and a missing logit multiplier fail in LibTorch, with their 
   }
 }
 
+TEST_CASE("Rows that take turns are those of their entry") {
+  const at::Tensor whole = torch::arange(12, torch::kDouble).reshape({6, 2});
+  const dialect::OwnedPart up{"layer.0.mlp_up", {{0, {{1, 3, 2}}}}};
+  const at::Tensor odd = torch::tensor({2, 3, 6, 7, 10, 11}, torch::kDouble).reshape({3, 2});
+  CHECK(torch::equal(libtorch::detail::part_of(whole, up), odd));
+}
+
 TEST_CASE("A module that is not the plan's is refused, tensor by tensor") {
   const char* rule = GENERATE(as<const char*>{}, "maximal-update", "complete-p");
   INFO(rule);
