@@ -206,11 +206,11 @@ TEST_CASE("A quadratic says what matters and where the best may be", "[tune]") {
   CHECK(effects[0].error < 0.01);
 }
 
-// Seeds 1 to 200, by twenties: 196 to 200; by σ² (XᵀX + λ)⁻¹ 169 to 189.
+// Seeds 1 to 200, by eights: 76 to 80, and 80 of the first; by σ² (XᵀX + λ)⁻¹ 66 to 79, and 74 of the first.
 TEST_CASE("Effects hold within two errors where runs are fewer than terms and have no noise",
           "[tune]") {
   int held = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     numeric::RandomStream stream(seed, "bowl");
     std::vector<double> bend(10), lowest(10);
     for (double& b : bend) b = 0.3 * stream.uniform();
@@ -229,7 +229,7 @@ TEST_CASE("Effects hold within two errors where runs are fewer than terms and ha
       held += std::abs(error) <= 2 * effects[j].error ? 1 : 0;
     }
   }
-  CHECK(held >= 196);
+  CHECK(held >= 78);
 }
 
 TEST_CASE("No place is as good beyond the last run that had a loss, if others are there",
