@@ -155,10 +155,16 @@ class Builder:
         if code != 0 or not file.endswith(".cpp") or file.endswith("_static.cpp"):
             return code, output
         target, own = self.object_of(file)
+        rules = (self.build / "build.ninja").read_text()
+        beside = re.findall(rf"^build (tests/CMakeFiles/{target}\.dir/__/\S+\.o):", rules, re.MULTILINE)
+        code, output = self.run(["ninja", f"-j{self.jobs}", *beside]) if beside else (0, "")
+        if code != 0:
+            return code, output
         _, commands = self.run(["ninja", "-t", "commands", "-s", "tests/" + target])
         link = commands.removeprefix(": && ").split(" && ")[0].split()
+        tests = f"tests/CMakeFiles/{target}.dir/"
         link = [part for part in link
-                if part == own or not part.startswith(f"tests/CMakeFiles/{target}.dir/")]
+                if part == own or not part.startswith(tests) or part.startswith(tests + "__/")]
         link[link.index("-o") + 1] = "one_source"
         return self.run(link)
 

@@ -30,17 +30,18 @@ Records times(const Records& records, const Quantity& quantity, long size, doubl
   return changed;
 }
 
-/// Eight layers, whose parameters and first updates are as the plans say, with a scatter of 2 %.
-Records of_layers(const std::vector<Member>& family, const std::string& part, Signal signal) {
+/// All layers, whose parameters and first updates are as the plans say, with a scatter.
+Records of_layers(const std::vector<Member>& family, const std::string& part, Signal signal,
+                  double scatter = 0.02, std::uint64_t draw = 2) {
   Records records;
-  numeric::RandomStream stream(2, part);
+  numeric::RandomStream stream(draw, part);
   for (const Member& member : family) {
     for (const Entry& entry : member.plan.entries) {
       if (place_of(member.plan.shape, entry.name) != part) continue;
       const double planned = signal == Signal::update ? entry.learning_rate.value
                                                       : std::sqrt(entry.init_variance.value);
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        const double x = planned * std::exp(0.02 * stream.normal());
+        const double x = planned * std::exp(scatter * stream.normal());
         const auto n =
             static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
         records.add({signal, entry.name}, signal == Signal::update ? 1 : 0, {member.size, seed},
@@ -51,11 +52,11 @@ Records of_layers(const std::vector<Member>& family, const std::string& part, Si
   return records;
 }
 
-std::vector<Member> deep_family(const std::string& rule) {
+std::vector<Member> deep_family(const std::string& rule, long depth = 8) {
   std::vector<Member> family;
   for (const long n : sizes) {
     Shape target = shape_of(n), base = shape_of(64);
-    target.depth = base.depth = 8;
+    target.depth = base.depth = depth;
     family.push_back({n, make_plan(rule, {.model = target, .base = base})});
   }
   return family;
@@ -115,6 +116,41 @@ TEST_CASE("A layer that is not as the others fails by its name") {
       coordinate_check(times(own, {Signal::parameter, "layer.2.mlp_down"}, 512, 0), family);
   CHECK_THAT(zero.diagnosis,
              ContainsSubstring("is 0 times as large in layer.2.mlp_down of size 512"));
+}
+
+TEST_CASE("Of two layers, the one whose factor changes with the size fails by its name") {
+  const std::vector<Member> family = deep_family("maximal-update", 2);
+  for (const Signal signal : {Signal::update, Signal::parameter}) {
+    for (const std::string layer : {"layer.0.mlp_down", "layer.1.mlp_down"}) {
+      const Records right = of_layers(family, "mlp_down", signal, 0.003);  // of 65 536 draws
+      CHECK(coordinate_check(right, family).diagnosis.empty());
+      Records half = right, wrong = right;
+      for (const long size : sizes) {  // at all sizes; and by another power of the width
+        half = times(half, {signal, layer}, size, 0.5);
+        wrong = times(wrong, {signal, layer}, size, 64.0 / static_cast<double>(size));
+      }
+      CHECK(coordinate_check(half, family).diagnosis.empty());
+      const Report report = coordinate_check(wrong, family);
+      CHECK(report.verdict == Verdict::fail);
+      CHECK_THAT(report.diagnosis, ContainsSubstring(" times as large in " + layer + " of size "));
+    }
+  }
+}
+
+TEST_CASE("Layers that are correct are off as seldom as the deviate says") {
+  for (const long depth : {2, 8}) {
+    int beyond = 0;
+    const std::vector<Member> family = deep_family("maximal-update", depth);
+    for (std::uint64_t draw = 1; draw <= 1000; ++draw) {
+      const Records right = of_layers(family, "mlp_down", Signal::update, 0.02, draw);
+      const auto found =
+          outlying_layer(right, family, {Signal::update, "mlp_down"}, 1, &Moments::rms, 0);
+      beyond += found && found->deviation > 2.575829 ? 1 : 0;
+    }
+    INFO(depth << ": " << beyond);
+    CHECK((depth == 2 || beyond > 0));  // three comparisons of two layers count as eight
+    CHECK(beyond < 20);                 // 10, and three standard deviations
+  }
 }
 
 TEST_CASE("Sizes whose plans are not a power of the width are compared with their plans") {

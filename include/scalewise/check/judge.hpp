@@ -137,7 +137,10 @@ inline std::optional<Outlier> outlier_of(const Judgement& j, const Records& reco
   std::optional<Outlier> layer =
       outlying_layer(records, family, j.curve.quantity, j.curve.step,
                      measure == Measure::entry ? &Moments::entry : &Moments::rms, margin);
-  return layer && (!found || layer->deviation > found->deviation) ? layer : found;
+  // A layer that is beyond doubt says more than the size that it moves.
+  constexpr double beyond_doubt = 5;
+  const double size = found ? (std::min)(found->deviation, beyond_doubt) : 0;
+  return layer && layer->deviation > size ? layer : found;
 }
 
 /// Measures the growth of everything recorded that is predicted, or not.

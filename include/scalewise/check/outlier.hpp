@@ -75,13 +75,13 @@ inline double of_several(double deviation, double number) {
   return rare >= 0.5 ? 0 : numeric::normal_upper_quantile(rare);
 }
 
-/// The group whose mean is farthest from the median of all.
+/// The group whose mean is farthest from the median of all, or, of two, from the one that is closer to its plan.
 /// Equation: (|mean - median| - margin) / √(s² (1/n + π/2 / Σ n of the others)), s² within the groups, or within this one
 ///           where that is more, times `terms`: the means that were subtracted; as rare as the largest of `number`
-/// None with fewer than three groups, or one run of each.
+/// None with one group, or one run of each.
 inline std::optional<Outlier> farthest(const std::vector<LogGroup>& groups, double margin,
                                        double number, double terms) {
-  if (groups.size() < 3) return {};
+  if (groups.size() < 2) return {};
   std::vector<double> means;
   double squares = 0, runs = 0;
   for (const LogGroup& group : groups) {
@@ -91,7 +91,8 @@ inline std::optional<Outlier> farthest(const std::vector<LogGroup>& groups, doub
   }
   const double degrees = runs - static_cast<double>(groups.size());
   if (degrees < 1) return {};
-  const double middle = median(means);
+  const bool first_is_closer = std::abs(means.front()) < std::abs(means.back());
+  const double middle = means.size() > 2 ? median(means) : means[first_is_closer ? 0 : 1];
   std::optional<Outlier> found;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto n = static_cast<double>(groups[i].logs.size());
@@ -147,7 +148,7 @@ inline std::optional<Outlier> outlying_size(const SizeCurve& curve,
 
 /// For the initial parameters and the updates of a step: the layer that lies farthest from what its plan says of it,
 /// compared with the other layers of its size, and with the smallest size that has it: a factor that a layer has at all
-/// sizes is not a mistake of the scaling.
+/// sizes is not a mistake of the scaling. Of two layers, the one that changes more from the smallest size on.
 /// `records`: with their layers; `measure`: of each run's moments.
 /// Requires: every recorded size has a member.
 inline std::optional<Outlier> outlying_layer(const Records& records,
@@ -170,6 +171,8 @@ inline std::optional<Outlier> outlying_layer(const Records& records,
       layer.logs.push_back((moments.*measure)());
     }
   }
+  const bool pairs = std::all_of(sizes.begin(), sizes.end(),
+                                 [](const auto& size) { return size.second.size() == 2; });
   std::map<std::string, double> first;  // of each layer: its mean at the smallest size
   std::optional<Outlier> found;
   for (auto& [size, layers] : sizes) {
@@ -189,7 +192,7 @@ inline std::optional<Outlier> outlying_layer(const Records& records,
       all.push_back(std::move(layer));
     }
     if (all.empty()) continue;
-    const double middle = detail::median(means);
+    const double middle = pairs ? 0 : detail::median(means);
     for (detail::LogGroup& layer : all) {
       const double start = first.try_emplace(layer.layer, layer.mean() - middle).first->second;
       for (double& x : layer.logs) x -= start;
