@@ -179,6 +179,26 @@ TEST_CASE("quadrature of softmax agrees with quasi-Monte Carlo") {
   CHECK_THAT(error_message([&] { softmax_monte_carlo(s, sample); }), ContainsSubstring("shifts"));
 }
 
+TEST_CASE(
+    "Estimates of an input with itself are symmetric, and those of two inputs that are alike") {
+  const Kernel k = random_kernel({6}, 6);
+  const Matrix<> other = k.nngp;
+  QuasiMonteCarlo sample;
+  sample.points = 64;
+  for (const bool causal : {false, true}) {
+    const ScoreMoments m = mean(
+        softmax_monte_carlo({k.nngp, k.nngp, k.nngp, k.ntk, k.nngp, k.ntk, 0.7, causal}, sample));
+    const ScoreMoments two = mean(
+        softmax_monte_carlo({k.nngp, other, k.nngp, k.ntk, k.nngp, k.ntk, 0.7, causal}, sample));
+    for (const auto moment : {&ScoreMoments::value, &ScoreMoments::value_ntk, &ScoreMoments::slope,
+                              &ScoreMoments::slope_ntk}) {
+      CHECK((m.*moment - (m.*moment).transpose()).norm() == 0);
+      const Matrix<> lower = (two.*moment).triangularView<Eigen::Lower>();
+      CHECK((Matrix<>((m.*moment).triangularView<Eigen::Lower>()) - lower).norm() == 0);
+    }
+  }
+}
+
 TEST_CASE("a layer of many tokens states its standard error") {
   // Of 400 sets of random shifts, Student's interval on 7 degrees of freedom holds the mean of all
   // sets, which knows the truth 20 times better, in 95 %; a right one fails once in a million. Six

@@ -141,6 +141,19 @@ TEST_CASE(
              ContainsSubstring("inputs of the memory = 1: expected 2"));
 }
 
+TEST_CASE("Blocks follow each other, however many tokens a text has") {
+  QuasiMonteCarlo sample;
+  sample.points = 64;
+  for (const bool causal : {true, false}) {
+    Kernel k = language_stem({{1, 2, 3, 4, 5, 6, 7}, {3, 3, 2, 1, 8, 1}}, {});
+    for (int layer = 0; layer < 2; ++layer) {
+      k = attention_block(k, {}, causal, sample).kernel;
+      k = mlp_block(k, {}, Function::gelu).kernel;  // which refuses what is no kernel
+    }
+    CHECK(k.nngp.allFinite());
+  }
+}
+
 TEST_CASE("Moments of the vertex keep their digits where activations are steps") {
   for (const Function f : {Function::erf, Function::gelu, Function::relu}) {
     for (const double c_w : {30.0, 100.0, 1e4}) {

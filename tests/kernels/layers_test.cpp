@@ -206,6 +206,19 @@ TEST_CASE("the documentation's network") {
   CHECK_THAT(ntk, WithinAbs(3.659110993934937, 1e-14));
 }
 
+TEST_CASE("A LayerNorm is refused where channels have another mean than zero") {
+  const auto says = [](const std::vector<Layer>& layers) {
+    return error_message([&] { Network{layers}; });
+  };
+  for (const Function f : {Function::relu, Function::abs, Function::gelu}) {
+    CHECK_THAT(
+        says({Dense{}, Nonlinearity{f}, LayerNorm{}, Dense{}}),
+        ContainsSubstring("LayerNorm = after relu, abs or gelu: expected a dense or attention"));
+    CHECK(says({Dense{}, Nonlinearity{f}, Dense{}, LayerNorm{}}) == "no error");
+  }
+  CHECK(says({Dense{}, Nonlinearity{Function::erf}, LayerNorm{}}) == "no error");
+}
+
 TEST_CASE("bad kernels are refused") {
   Kernel k = random_kernel({2, 2}, 4);
   const auto says = [&](const Layer& layer) { return error_message([&] { propagate(layer, k); }); };

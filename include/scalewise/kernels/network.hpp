@@ -63,6 +63,26 @@ inline std::vector<Layer> fused(const std::vector<Layer>& layers) {
   return result;
 }
 
+/// Refuses a LayerNorm of channels whose mean is not zero: relu, abs and gelu make such ones, and layers of weights,
+/// which add them up with signs, end them.
+inline void require_centred(const std::vector<Layer>& layers) {
+  bool centred = true;
+  for (const Layer& layer : layers) {
+    if (const auto* activation = std::get_if<Nonlinearity>(&layer)) {
+      const Function f = activation->function;
+      centred = f == Function::erf || (f == Function::identity && centred);
+    } else if (std::holds_alternative<DenseRelu>(layer)) {
+      centred = false;
+    } else if (std::holds_alternative<Dense>(layer) || std::holds_alternative<Convolution>(layer) ||
+               std::holds_alternative<SelfAttention>(layer)) {
+      centred = true;
+    } else if (std::holds_alternative<LayerNorm>(layer) && !centred) {
+      throw InvalidInput("LayerNorm", "after relu, abs or gelu",
+                         "a dense or attention layer before it, whose channels have mean zero");
+    }
+  }
+}
+
 /// The last layer that mixes tokens before a flatten layer, which reads the diagonal only: no layer
 /// from here on has to return more. A convolution's diagonal is that of what enters it. The number of layers if there
 /// is none, or if a pool over all tokens, which reads everything, comes first.
@@ -93,8 +113,11 @@ struct PreparedInput {
 /// Source:   Hron et al. 2020 (arXiv:2006.10540), Section 2: layers compose.
 class Network {
  public:
+  /// Throws:   InvalidInput for a LayerNorm straight after relu, abs or gelu.
   explicit Network(const std::vector<Layer>& layers)
-      : layers_(detail::fused(layers)), last_mixing_(detail::last_mixing_layer(layers_)) {}
+      : layers_(detail::fused(layers)), last_mixing_(detail::last_mixing_layer(layers_)) {
+    detail::require_centred(layers);
+  }
 
   /// Shapes:   features (T, n₀)
   /// Throws:   InvalidInput for an empty input, one that is not finite, or settings of a layer that

@@ -139,10 +139,11 @@ inline TokenSums token_sums(const Eigen::MatrixXd& x, const Attended& left,
 ///           τ₀ = d_m^-1/2 entries keep a variance of order one, with τ₀ = d_m^-1 they vanish.
 /// Shapes:   (features, features)
 /// Accuracy: the variances hold at every width, the distribution in the limit.
-/// Throws:   InvalidInput for scales that are not positive and finite.
+/// Throws:   InvalidInput for scales that are not positive and finite, or no features.
 inline Eigen::MatrixXd draw_scores(const ShallowScales& s, Eigen::Index features,
                                    std::uint64_t seed) {
   detail::require_shallow(s);
+  if (features < 1) throw InvalidInput("features", std::to_string(features), "at least 1");
   numeric::RandomStream stream(seed, "scores");
   const double std_dev = s.tau_0 * std::sqrt(static_cast<double>(s.width) * s.eta_Q * s.eta_K);
   Eigen::MatrixXd scores(features, features);

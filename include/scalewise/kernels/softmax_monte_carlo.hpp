@@ -94,11 +94,13 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
   const Matrix<> normals = sample.normals(std::max<Index>(rows + columns - 2, 1));
   const detail::SoftmaxIntegrand integrand(s);
   const Index queries = s.right_queries();
+  const bool itself = &s.own_left == &s.own_right;  // (b, a) is (a, b) then, with another error
   std::vector<ScoreMoments> result(static_cast<std::size_t>(sample.shifts),
                                    ScoreMoments(s.left_queries(), queries));
   numeric::parallel_for(s.left_queries() * queries, [&](Index task) {
     const Index a = task / queries;
     const Index b = task % queries;
+    if (itself && b > a) return;
     const Matrix<> factor = detail::principal_factor(s, basis, a, b);
     constexpr Index batch = 256;
     Matrix<> p;
@@ -114,7 +116,9 @@ inline std::vector<ScoreMoments> softmax_monte_carlo(const ScoreKernels& s,
         detail::softmax_rows(q, s.keys(b, columns));
         sum += integrand.sums(p, q);
       }
-      result[static_cast<std::size_t>(shift)].set(a, b, sum / static_cast<double>(sample.points));
+      const Eigen::Array4d moments = sum / static_cast<double>(sample.points);
+      result[static_cast<std::size_t>(shift)].set(a, b, moments);
+      if (itself) result[static_cast<std::size_t>(shift)].set(b, a, moments);
     }
   });
   return result;

@@ -105,7 +105,7 @@ struct Nonlinearity {
   using Own = detail::Spreads;
 
   /// The deviations of the tokens of one input.
-  /// Throws:   InvalidInput for a kernel whose diagonal holds no variances.
+  /// Throws:   InvalidInput for a kernel whose diagonal holds no variances, or, of erf and gelu, one above 1e150.
   Own prepare(const PairKernel& own) const {
     return detail::spreads(function, detail::variances(own));
   }
@@ -156,7 +156,7 @@ struct DenseRelu {
 /// Equation: K'_ab = K_ab / √((K_aa + ε)(K_bb + ε)), Θ' likewise, by K
 /// Source:   Dinan, Yaida, Zhang 2023 (arXiv:2304.02034), (1.36), (1.53), (1.139).
 /// Requires: channels whose mean over channels is zero: what enters comes from dense or attention
-///           layers or sums of them, not straight from relu, abs or gelu.
+///           layers or sums of them, not straight from relu, abs or gelu. Network refuses these.
 /// Differs:  Hron et al. 2020, Table 1, prints √(Θ_aa Θ_bb) under Θ, which would make its diagonal
 ///           1; finite networks agree with the variances.
 struct LayerNorm {

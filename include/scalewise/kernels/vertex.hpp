@@ -171,7 +171,7 @@ inline PairVertex stem_vertex(const Eigen::Vector3d& kernel) {
 inline PairVertex preactivation_vertex(const PairVertex& stream, const EffectiveScales& scales) {
   detail::require_scales(scales);
   const Eigen::Vector3d& g = stream.kernel;
-  if (g(1) * g(1) > g(0) * g(2) * (1 + 1e-8)) {
+  if (!(g(1) * g(1) <= g(0) * g(2) * (1 + 1e-8))) {
     throw InvalidInput("covariance", numeric::number_text(g(1)),
                        "at most the root of the variances' product in size");
   }
