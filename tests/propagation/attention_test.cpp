@@ -13,6 +13,7 @@
 #include "propagation/attention_network.hpp"
 #include "propagation/quadrature.hpp"
 #include "scalewise/propagation/cross_attention.hpp"
+#include "scalewise/propagation/cross_entropy.hpp"
 #include "scalewise/propagation/token_attention.hpp"
 #include "support/catch.hpp"
 
@@ -297,6 +298,41 @@ TEST_CASE("The range of attention's formulas is reported") {
   const Attention a = unit_attention(64, 100, 1, 0);
   const Validity inside = attention_validity(correlated(1, 0.5), a);
   CHECK(inside.holds());
-  CHECK_THAT(inside.value, WithinRel(std::exp(0.5) / 100, 1e-13));
+  CHECK_THAT(inside.value, WithinRel(std::exp(0.5) * (std::exp(0.5) - 0.5) / 100, 1e-13));
   CHECK_FALSE(attention_validity(correlated(2, 0), a).holds());
+  CHECK_THAT(attention_validity(correlated(1, 0.9), a).value,
+             WithinRel(std::exp(0.1) / 100, 1e-13));
+}
+
+TEST_CASE("Where the formulas of attention hold, they have the sum of squared probabilities") {
+  // Of uncorrelated tokens of many features the output's variance is that sum.
+  for (const double S : {0.1, 0.4, 1.0, 2.0, 2.9}) {
+    Attention a = unit_attention(1e9, 1, S, 0);
+    a.length = std::ceil(attention_validity(correlated(1, 0), a).value / 0.02);
+    INFO(S << ", " << a.length);
+    CHECK(attention_validity(correlated(1, 0), a).holds());
+    const double squares = squared_probabilities(std::lround(a.length), S);
+    CHECK_THAT(attention_block(correlated(1, 0), a).variance, WithinRel(squares, 0.031));
+    a.length = std::ceil(std::exp(S) / 0.02);
+    const double fewer = squared_probabilities(std::lround(a.length), S);
+    CHECK((attention_block(correlated(1, 0), a).variance > 1.04 * fewer) == (S >= 1));
+  }
+}
+
+TEST_CASE("A token of variance zero gets the gradient of one that nearly is") {
+  // Its query is zero, but not what its scores do to the loss.
+  const auto gradient_at = [](double variance, double correlation) {
+    TokenCovariance x(4, correlated(1, 0.3));
+    x.at(1, 1) = variance;
+    for (const std::size_t t : {0U, 2U, 3U}) {
+      x.at(1, t) = x.at(t, 1) = correlation * std::sqrt(variance);
+    }
+    return attention_block_gradient({4, correlated(1, 0.2)}, x, unit_attention(64, 4, 0.3, 0.1));
+  };
+  CHECK(largest_difference(gradient_at(0, 0.3), gradient_at(1e-24, 0.3)) < 1e-9);
+  CHECK(gradient_at(0, 0.3).at(1, 1) > 0);
+  const Attention a = unit_attention(64, 100, 1, 0.1);
+  const SignalMoments zero = attention_block_gradient(correlated(1, 0.2), correlated(0, 0), a);
+  CHECK_THAT(attention_block_gradient(correlated(1, 0.2), correlated(1e-24, 0), a).variance,
+             WithinRel(zero.variance, 1e-9));
 }

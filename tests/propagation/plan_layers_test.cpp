@@ -227,7 +227,7 @@ TEST_CASE("Multipliers and scales of a plan count as the variances they amount t
   // Scores four times as large in variance.
   const SignalMoments x = correlated(1, 0.5);
   CHECK_THAT(attention_validity(x, attention_at(layers, 2)).value,
-             WithinRel(std::exp(4 * 0.5) / 16, 1e-12));
+             WithinRel(std::exp(4 * 0.5) * (std::exp(4 * 0.5) - 0.5) / 16, 1e-12));
 }
 
 TEST_CASE("Plans that the theory does not cover are refused, and why") {

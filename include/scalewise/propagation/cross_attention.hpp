@@ -47,9 +47,9 @@ inline SignalMoments cross_attention_gradient(const SignalMoments& gradient, con
   const SignalMoments g = detail::through_values(gradient, c.attention);
   SignalMoments y = detail::query_gradient(g, x, c.memory, c.attention, reading);
   if (reading != Reading::corrected) return y;
-  const auto [D, W, S] = detail::Scores(c.attention, x, c.memory);
-  const double sampled = std::exp(x.correlation() * S) / c.attention.length * S * D;
-  y.covariance += g.covariance * sampled / x.variance;
+  const auto [D, U, W, S] = detail::Scores(c.attention, x, c.memory);
+  const double sampled = std::exp(x.correlation() * S) / c.attention.length;
+  y.covariance += g.covariance * sampled * c.attention.width * U * D * D;
   return y;
 }
 

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <variant>
 
 #include "scalewise/messages/error.hpp"
+#include "scalewise/numeric/number_text.hpp"
 #include "scalewise/propagation/layers.hpp"
 #include "scalewise/propagation/profile.hpp"
 
@@ -53,6 +56,31 @@ inline SignalMoments residual_sum(const Block& block, const SignalMoments& x,
   return sum(scaled(block.skip, x), scaled(block.branch, f));
 }
 
+/// Refuses what are no moments of tokens, and a single token, which attends to itself whatever its scores are.
+inline void require_moments(const Layers& layers, const char* whose, const SignalMoments& x) {
+  double tokens = 2;
+  for (const Block& block : layers.blocks) {
+    const auto* a = std::get_if<Attention>(&block.inner);
+    if (a != nullptr && !(a->length >= 2)) {
+      throw InvalidInput("length", numeric::number_text(a->length), "2 or more tokens",
+                         "propagate_tokens() takes one");
+    }
+    if (a != nullptr) tokens = (std::max)(tokens, a->length);
+  }
+  const std::string name(whose);
+  if (!(x.variance >= 0) || !std::isfinite(x.variance)) {
+    throw InvalidInput("variance of the " + name, numeric::number_text(x.variance),
+                       "a number from 0");
+  }
+  const double least = -x.variance / (tokens - 1);  // of tokens whose sum is zero
+  const double slack = 1e-6 * x.variance;
+  if (!(x.covariance >= least - slack && x.covariance <= x.variance + slack)) {
+    throw InvalidInput(
+        "covariance of the " + name, numeric::number_text(x.covariance),
+        "a number from " + numeric::number_text(least) + " to " + numeric::number_text(x.variance));
+  }
+}
+
 /// S of an attention block.
 inline double score_variance(const Block& block, const SignalMoments& x) {
   if (const auto* a = std::get_if<Attention>(&block.inner)) return Scores(*a, x, x).S;
@@ -71,12 +99,13 @@ inline double score_variance(const Block& block, const SignalMoments& x) {
 /// Shapes:   input: the input of the first block
 /// Accuracy: as the blocks'; skip and block are uncorrelated at initialization. Of many networks:
 ///           single ones scatter by 4 to 8 % after hundreds of layers of width 256.
-/// Throws:   InvalidInput for layers without blocks.
+/// Throws:   InvalidInput for layers without blocks, attention over a single token, and what are no moments.
 inline Profile propagate_forward(const Layers& layers, const SignalMoments& input,
                                  Reading reading = Reading::corrected) {
   if (layers.blocks_per_layer < 1) {
     throw InvalidInput("blocks per layer", std::to_string(layers.blocks_per_layer), "at least 1");
   }
+  detail::require_moments(layers, "input", input);
   const detail::Inner inner{reading};
   Profile profile;
   profile.blocks_per_layer = static_cast<std::size_t>(layers.blocks_per_layer);
@@ -104,8 +133,10 @@ inline Profile propagate_forward(const Layers& layers, const SignalMoments& inpu
 /// Shapes:   gradient: at the output of the last block
 /// Accuracy: as the blocks'. Single networks scatter much more than in the forward pass.
 /// Requires: a profile of propagate_forward with the same layers and reading.
+/// Throws:   InvalidInput as propagate_forward.
 inline void propagate_backward(const Layers& layers, const SignalMoments& gradient,
                                Profile& profile, Reading reading = Reading::corrected) {
+  detail::require_moments(layers, "gradient", gradient);
   const detail::Inner inner{reading};
   const std::size_t n = layers.blocks.size();
   profile.gradient.assign(n + 1, gradient);
@@ -135,7 +166,7 @@ inline void propagate_backward(const Layers& layers, const SignalMoments& gradie
 /// Both passes.
 /// Source:   as propagate_forward.
 /// Shapes:   input: the input of the first block, gradient: at the output of the last
-/// Throws:   InvalidInput for layers without blocks.
+/// Throws:   InvalidInput as propagate_forward.
 inline Profile propagate(const Layers& layers, const SignalMoments& input,
                          const SignalMoments& gradient, Reading reading = Reading::corrected) {
   Profile profile = propagate_forward(layers, input, reading);

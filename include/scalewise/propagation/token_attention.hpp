@@ -88,7 +88,7 @@ struct Query {
   double spread(double many) const { return many * apart(many); }
   double apart(double many) const { return 1 / (1 + (many - 1) * (1 - left)); }
 
-  double n, variance, D, W, S;
+  double n, variance, D, U, W, S;
   double left;  // 1 - 1/n of n keys under a mask, or of the only one
 
  private:
@@ -96,6 +96,7 @@ struct Query {
       : n(keys.count(t)),
         variance(s),
         D(scores.D),
+        U(scores.U),
         W(scores.W),
         S(scores.S),
         left(keys.causal || n == 1 ? 1 - 1 / n : 1) {}
@@ -113,9 +114,14 @@ inline double spread_of_weights(const Query& t, const Query& u) {
   return t.left * u.left * std::sqrt(t.W * u.W) * t.D * u.D;
 }
 
-/// Of two queries of the covariance x.
+/// Of two queries of the covariance x; 0 where one does not vary.
+inline double correlation(const Query& t, const Query& u, double x) {
+  const double root = std::sqrt(t.variance * u.variance);
+  return root == 0 ? 0 : x / root;
+}
+
 inline double covariance_of_scores(const Query& t, const Query& u, double x) {
-  return x / std::sqrt(t.variance * u.variance) * std::sqrt(t.S * u.S);
+  return correlation(t, u, x) * std::sqrt(t.S * u.S);
 }
 
 /// Shares of the flat gradient of two queries t and u: what a key that both read gets, and what two
@@ -163,7 +169,7 @@ inline TokenCovariance attention_block(const TokenCovariance& x, const Attention
       const double noise = (e / keep - 1) * q.D + e * (c * (1 - keep) / keep + w * (4 / keep - 5));
       return power * (flat + w + noise / q.n) / (1 - a.dropout);
     }
-    const double r = x.at(t, u) / std::sqrt(q.variance * v.variance);
+    const double r = detail::correlation(q, v, x.at(t, u));
     const double w = r * detail::spread_of_weights(q, v);
     const double e = v.spread(std::exp(r * std::sqrt(q.S * v.S)));
     return power * (flat + w + ((e - 1) * v.D - e * w) / (std::max)(q.n, v.n));
@@ -213,12 +219,14 @@ inline TokenCovariance attention_block_gradient(const TokenCovariance& gradient,
   return detail::by_pairs(L, [&](std::size_t t, std::size_t u) {
     const detail::Query& q = queries[t];
     const detail::Query& v = queries[u];
-    const double w = detail::spread_of_weights(q, v);
+    // In U for W/s, which a token of variance zero has, too.
+    const double weights = q.left * v.left * q.U * q.D * v.D;
     const double m = v.spread(std::exp(scores(t, u)));
     const double sampled =
-        t == u ? m / q.n * q.left * q.S * (q.D + p * keys.moments[t].covariance) / (1 - p)
-               : m * (1 - q.left) * v.left * std::sqrt(q.S * v.S) * std::sqrt(q.D * v.D);
-    const double query = dropped(t, u) * (w + sampled) / std::sqrt(q.variance * v.variance);
+        a.width * q.U *
+        (t == u ? m / q.n * q.left * q.D * (q.D + p * keys.moments[t].covariance) / (1 - p)
+                : m * (1 - q.left) * v.left * q.D * v.D);
+    const double query = dropped(t, u) * (weights + sampled);
     const double read = t == u ? variances.at(t, t) : values.at(t, u) - losses.at(t, t);
     return power * (read + query);
   });

@@ -22,11 +22,12 @@ struct Warning {
 
 /// From where on a profile is worth a warning.
 struct WarningLimits {
-  double correlation = 0.95;    // of tokens, after the last layer
-  double gradient = 100;        // largest over smallest variance between layers
-  double scores = 3;            // variance of one query's scores, S
-  double probabilities = 0.02;  // e^S/L, up to which the formulas of attention hold
-  double features = 32;         // of tokens and of heads, from which they hold
+  double correlation = 0.95;  // of tokens, after the last layer
+  double gradient = 100;      // largest over smallest variance between layers
+  double scores = 3;          // variance of one query's scores, S
+  double probabilities =
+      0.02;              // as attention_validity(), up to which the formulas of attention hold
+  double features = 32;  // of tokens and of heads, from which they hold
 };
 
 namespace detail {
@@ -90,12 +91,12 @@ inline void warn_of_scores(double largest, double length, const WarningLimits& l
                               ", and gradients grow exponentially with it"});
   }
   const double probabilities = std::exp(largest) / length;
-  if (length > 1 && probabilities > limits.probabilities) {  // a token alone attends to itself
-    const double tokens = std::round(1 / probabilities);
+  const double needed = tokens_needed(largest) / limits.probabilities;
+  if (length > 1 && probabilities * needed > 1) {  // a token alone attends to itself
+    const double tokens = std::floor(1 / probabilities);
     list.push_back({false, "the profile is less certain: a token attends to about " +
                                (tokens > 1 ? three_digits(tokens) + " tokens" : "one token") +
-                               ", and its formulas hold from " +
-                               three_digits(1 / limits.probabilities) +
+                               ", and its formulas hold from " + three_digits(std::ceil(needed)) +
                                "; measure the model (deep_init --measure), or use longer "
                                "sequences or smaller queries and keys"});
   }
