@@ -185,6 +185,10 @@ class Recorder:
         self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
         self._initial = planned(plan, keep, self._pairs)
+        rounded = {t["name"]: id(p) for t, p in self._pairs if p.dtype in (torch.bfloat16, torch.float16)}
+        self._rounded = set(rounded.values())  # a spacing of weights that is no small part of an update
+        if rounded:
+            self._notes[f"{_few(list(rounded))}: updates are not recorded, as weights of 16 bits round them"] = None
         self._from_zero = stored_from_zero(model, plan, self._initial)
         owners = [(id(p), _owner(model, name, module)) for name, module in model.named_modules()
                   for p in module._parameters.values() if p is not None]
@@ -509,9 +513,11 @@ class Recorder:
         for (tensor, parameter), kept in zip(self._pairs, self._values):
             now = whole_tensor(parameter).detach()
             added = now - kept
+            kept.copy_(now)
+            if id(parameter) in self._rounded:
+                continue
             for part in tensor["parts"]:
                 self._records[self._step + 1, "update", part["entry"]] = _sums(gather(added, tensor, part))
-            kept.copy_(now)
         self._step, self._recorded, self._last, self._now = self._step + 1, False, None, None
         return result
 

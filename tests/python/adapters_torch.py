@@ -452,6 +452,25 @@ class Steps(unittest.TestCase):
         self.assertEqual(records[0, "value", "logits"][2], 2 * CONTEXT * VOCAB)
         self.assertAlmostEqual(records[0, "gradient", "layer.1.mlp_up"][0], plain[0, "gradient", "layer.1.mlp_up"][0], 5)
 
+    def test_weights_of_16_bits_have_no_updates(self):
+        for kind, which in ((torch.bfloat16, ("transformer.h.0.mlp.c_fc.weight",)), (torch.bfloat16, None)):
+            model = model_of()
+            for name, module in model.named_modules():
+                for own, parameter in module.named_parameters(recurse=False):
+                    if which is None or f"{name}.{own}" in which:
+                        parameter.data = parameter.data.to(kind)
+            optimizer = adamw(model)
+            recorder = scalewise.Recorder(model, PLAIN, optimizer)
+            for _, parameter in model.named_parameters():
+                parameter.grad = torch.ones_like(parameter)
+            optimizer.step()
+            updates = {name for _, signal, name in records_of(recorder) if signal == "update"}
+            self.assertEqual("layer.1.mlp_down" in updates, which is not None)
+            self.assertNotIn("layer.0.mlp_up", updates)
+            note, = (line for line in recorder.unchecked if "16 bits" in line)
+            self.assertRegex(note, "^(transformer.h.0.mlp.c_fc.weight|.* and [0-9]+ more): updates are not recorded, as weights of 16 bits "
+                                   "round them$")
+
     def test_another_batch_is_said(self):
         model = model_of()
         optimizer = adamw(model)
