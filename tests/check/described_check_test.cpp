@@ -219,7 +219,11 @@ TEST_CASE("What weights that begin at zero leave zero is not judged on a list, a
   REQUIRE(report_of_zeros.left_out.size() == 1);
   CHECK_THAT(report_of_zeros.left_out[0], ContainsSubstring("decoder.0.up: where exactly zero"));
   behind[{Signal::parameter, "decoder.0.up"}][0] = -HUGE_VAL;  // where the plan has other numbers
-  CHECK(report(behind, family).verdict == check::Verdict::fail);
+  const check::Report of_weights = report(behind, family);
+  CHECK(of_weights.verdict == check::Verdict::fail);
+  CHECK_THAT(of_weights.diagnosis,
+             ContainsSubstring("decoder.0.up (parameter) zero at step 0") &&
+                 ContainsSubstring("on purpose, leave it out of the records"));
 }
 
 TEST_CASE("What is not finite, and batches of several sizes, leave no verdict on a list") {

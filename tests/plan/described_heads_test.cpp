@@ -26,6 +26,27 @@ double factor_of_logits(const Model& model, const std::string& head,
   return plan.model.logit_multiplier.value * entry(plan, head).multiplier.value;
 }
 
+TEST_CASE("A base with another vocabulary is refused, whatever its ratio", "[described]") {
+  const auto model = [](long n, long words) {
+    return description({{"embed.weight", embedding, "io", {words, n}},
+                        {"mix.weight", linear, "oi", {n, n}},
+                        {"head.weight", linear, "oi", {words, n}}});
+  };
+  for (const long words : {200L, 300L}) {  // as the widths, and otherwise
+    CHECK_THAT(test::error_message([&] { from_descriptions(model(64, words), model(32, 100)); }),
+               ContainsSubstring("tensor head.weight, outputs = ") &&
+                   ContainsSubstring("they are the rows of embed.weight: describe a base with the "
+                                     "same vocabulary"));
+  }
+  // Rows that are as many as the model is wide are none of a vocabulary.
+  const auto square = [](long n) {
+    return description({{"table.weight", embedding, "io", {n, n}},
+                        {"mix.weight", linear, "oi", {n, n}},
+                        {"head.weight", linear, "oi", {10, n}}});
+  };
+  CHECK(test::error_message([&] { from_descriptions(square(64), square(32)); }) == "no error");
+}
+
 TEST_CASE("Logits have their factor once, whatever is tied", "[described]") {
   // A head of its own, beside embeddings that two stacks share, as in T5 v1.1.
   const auto stacks = [](long n) {

@@ -432,7 +432,8 @@ TEST_CASE("A model that is a list of layers itself has its depth from their numb
                                   {"h.0.weight", linear, "oi", {4, 4}},
                                   {"h.1.weight", linear, "oi", {4, 4}}})),
              ContainsSubstring("h. = 2 to 3 layers: expected layers that grow like those of the "
-                               "model itself, 1 to 2"));
+                               "model itself, 1 to 2 (hint: a rule knows one depth: describe a "
+                               "base in which both are as many times less deep)"));
 }
 
 TEST_CASE("A convolution and its norm, numbered by a Sequential, are not layers", "[described]") {

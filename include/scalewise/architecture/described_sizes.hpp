@@ -23,6 +23,25 @@ class DescribedSizes : protected DescribedExperts {
                  const Shape& base_shape)
       : DescribedExperts(target, base, roles, shape, base_shape), same_(target == base) {}
 
+  /// Refuses two vocabularies: a head whose outputs differ as the rows of an embedding do would be taken for hidden.
+  void require_one_vocabulary() const {
+    for (std::size_t i = 0; i < target_.tensors.size(); ++i) {
+      const SideSizes rows = side(i, 'i');
+      if (target_.tensors[i].kind != TensorKind::embedding || rows.target == rows.base) continue;
+      if (rows.target == model_.shape.d_model && rows.base == model_.base.d_model) continue;
+      for (std::size_t j = 0; j < target_.tensors.size(); ++j) {
+        const SideSizes outputs = side(j, 'o');
+        if (target_.tensors[j].kind != TensorKind::linear || outputs.target != rows.target ||
+            outputs.base != rows.base)
+          continue;
+        throw InvalidInput("tensor " + messages::printable(target_.tensors[j].name) + ", outputs",
+                           growth(outputs.base, outputs.target), "as many in both models",
+                           "they are the rows of " + messages::printable(target_.tensors[i].name) +
+                               ": describe a base with the same vocabulary");
+      }
+    }
+  }
+
   /// The width is what most inputs and outputs grow with, where the user has not said it.
   void find_width() {
     if (model_.shape.d_model > 0 && model_.base.d_model > 0) {

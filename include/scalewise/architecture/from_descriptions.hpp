@@ -48,6 +48,7 @@ class DescriptionReader : DescribedSizes {
     require_roles();
     find_experts();
     find_width();
+    require_one_vocabulary();
     find_expert_features();
     find_places();
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);

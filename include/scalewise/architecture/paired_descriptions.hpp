@@ -123,6 +123,12 @@ class PairedDescriptions {
       if (!same_ratio(layers, first)) {
         if (is_given) continue;
         const SideSizes& depth_of_most = layers.target > first.target ? layers : first;
+        if (layers.grows() && first.grows()) {
+          throw InvalidInput(name, growth(layers) + " layers",
+                             "layers that grow like those of " + names + ", " + growth(first),
+                             "a rule knows one depth: describe a base in which both are as many "
+                             "times less deep");
+        }
         throw InvalidInput(
             name, growth(layers) + " layers",
             "layers that grow like those of " + names + ", " + growth(first),

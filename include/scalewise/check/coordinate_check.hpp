@@ -170,16 +170,17 @@ class CoordinateCheck {
 
   void diagnose() {
     const Judgement& first = *first_failure(report_, [](const Judgement&) { return true; });
+    const auto say = [&](const char* why) { report_.diagnosis = finding(first) + ": " + why; };
     report_.cause = Cause::unknown;
     if (first.outlier) {
-      report_.diagnosis = finding(first) + ": the plan is not followed there";
+      say("the plan is not followed there");
     } else if (first.curve.step > 0 && no_even_update(report_, records_)) {
-      report_.diagnosis =
-          finding(first) +
-          ": the entries of no first update are of one size, as Adam's are: another "
-          "optimizer, or a large epsilon";
+      say("the entries of no first update are of one size, as Adam's are: another optimizer, or a "
+          "large epsilon");
+    } else if (first.curve.quantity.signal == Signal::parameter && first.curve.is_zero()) {
+      say("where it begins at zero on purpose, leave it out of the records (keep in Python)");
     } else if (!name_mistake(first)) {
-      report_.diagnosis = finding(first) + ": no single part of the rule could be named";
+      say("no single part of the rule could be named");
     }
   }
 
