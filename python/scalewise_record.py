@@ -181,6 +181,7 @@ class Recorder:
         self._first: Optional[_Pass] = None  # the recorded pass of step 0
         self._recorded = False  # a pass of this step
         self._expected: Dict[str, str] = {}  # activations, and the module that shows them
+        self._given: Dict[str, None] = {}  # those of activation()
         self._layouts: Dict[str, Optional[str]] = {}  # by block, why its order could not be checked, or ""
         self._notes: Dict[str, None] = {}
         self._records: Dict[Tuple[int, str, str], List[Any]] = {}
@@ -213,6 +214,7 @@ class Recorder:
         docs/checks/coordinate_check.md, such as "layer.0.attention.scores"."""
         if not torch.is_tensor(value):
             raise ValueError(f"{name} = {shown(value)}: expected a tensor")
+        self._given[name] = None
         self._seen(name, value)
 
     def _wrap(self, optimizer: torch.optim.Optimizer) -> Tuple[torch.optim.Optimizer, Any, Any]:
@@ -237,6 +239,9 @@ class Recorder:
             for name, module in self._expected.items():
                 if ("value", name) not in self._first.records:
                     missing.setdefault(module, []).append(name)
+            late = [name for name in self._given if ("value", name) not in self._first.records]
+            if late:
+                lines.append(f"{_few(late)}: not recorded, as activation() was not called within the forward pass of step 0")
             lines += [f"{', '.join(names)}: not recorded, as {module} was not called with a tensor (torch.nn."
                       "MultiheadAttention uses its out_proj without calling it)" for module, names in missing.items()]
         elif self._step or not self._active:

@@ -547,6 +547,10 @@ class Steps(unittest.TestCase):
                          4 * [2 * 4 * CONTEXT])
         self.assertEqual(message_of(lambda: recorder.activation("layer.0.attention.scores", None)),
                          "layer.0.attention.scores = None: expected a tensor")
+        self.assertEqual(recorder.unchecked, [])
+        recorder.activation("layer.1.attention.scores", model(BATCH[:, :-1]))  # too late
+        self.assertIn("layer.1.attention.scores: not recorded, as activation() was not called within the forward pass of step 0",
+                      recorder.unchecked)
 
     def test_initial_values_are_those_of_the_first_step(self):
         model = model_of()
