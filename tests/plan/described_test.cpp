@@ -385,6 +385,10 @@ TEST_CASE("What is read off two descriptions is said, and can be given instead",
   const DescribedModel found = from_descriptions(model(64, 4), model(16, 2), {}, target, base);
   CHECK(found.shape.depth == 4);
   CHECK(found.base.depth == 2);
+  REQUIRE(found.notes.size() == 2);  // that no tensor is a head, too
+  CHECK(found.notes[1] ==
+        "adapters. (3 to 3): do not grow like the depth that was given: none of their numbers "
+        "depends on it, and their branches get no factor");
   CHECK(found.sizes ==
         std::vector<std::string>{"depth 2 to 4: numbered under h.",
                                  "d_model 16 to 64: what most inputs and outputs grow with"});

@@ -54,10 +54,7 @@ class DescriptionReader : DescribedSizes {
     for (std::size_t i = 0; i < target_.tensors.size(); ++i) add(i);
     find_head();
     note_outputs_inside();
-    if (!of_one_model_.empty()) {
-      model_.notes.push_back("in one of the two models alone, though both have as many layers: " +
-                             up_to_three(of_one_model_));
-    }
+    note_layers(model_.notes);
     roles_.require_used();
     return std::move(model_);
   }

@@ -100,8 +100,22 @@ class PairedDescriptions {
   std::set<std::string> layers_;               // "h." of "h.0.attn.weight"
   std::vector<const DescribedTensor*> twins_;  // of the base, by tensor of the target
   std::vector<std::string> of_one_model_;      // what only() says of both
+  std::vector<std::string> other_lists_;       // of layers, which do not grow as the given depth
   SideSizes depth_;
   std::string depth_reason_;
+
+  void note_layers(std::vector<std::string>& notes) const {
+    if (!of_one_model_.empty()) {
+      notes.push_back("in one of the two models alone, though both have as many layers: " +
+                      up_to_three(of_one_model_));
+    }
+    if (!other_lists_.empty()) {
+      notes.push_back(
+          up_to_three(other_lists_) +
+          ": do not grow like the depth that was given: none of their numbers depends on it, "
+          "and their branches get no factor");
+    }
+  }
 
  private:
   // ---- layers ---------------------------------------------------------------------------------
@@ -121,7 +135,10 @@ class PairedDescriptions {
       const std::string name = before.empty() ? "the model itself" : messages::printable(before);
       if (!is_given && layers_.empty()) first = layers;
       if (!same_ratio(layers, first)) {
-        if (is_given) continue;
+        if (is_given) {
+          if (alike) other_lists_.push_back(name + " (" + growth(layers) + ")");
+          continue;
+        }
         const SideSizes& depth_of_most = layers.target > first.target ? layers : first;
         if (layers.grows() && first.grows()) {
           throw InvalidInput(name, growth(layers) + " layers",
