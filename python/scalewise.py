@@ -308,6 +308,7 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
                    if "lr" in held.get(id(p), [{}])[0] and t["learning_rate"] > 0 and _optimizer_of(plan, t) == name]
         lrs[name] = min(trained)[1] if trained else 0.0
+    several = len({_optimizer_of(plan, t) for t, _ in pairs}) > 1
     other_classes = set()
     for of, name in sorted({(holder[id(p)], _optimizer_of(plan, t)) for t, p in pairs if id(p) in held}):
         problem = _class_problem(plan, f"optimizer[{of!r}]" if of else "optimizer", optimizers[of], name)
@@ -332,7 +333,8 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
                 key = "epsilon"
             if key not in groups[0]:
                 if holder[id(parameter)] not in other_classes:  # SGD has no epsilon
-                    problems.append(f"{name}: {key} (missing): expected {expected:.6g}")
+                    of = f", as its optimizer is {_optimizer_of(plan, tensor)}" if several else ""
+                    problems.append(f"{name}: {key} (missing): expected {expected:.6g}{of}")
             elif not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")
     unplanned = {id(p) for name, p in by_plan(named_parameters(model), plan, []).items() if plan.leaves_out(name)}

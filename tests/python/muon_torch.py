@@ -101,6 +101,13 @@ class TwoOptimizers(unittest.TestCase):
         scalewise.check_optimizer(Muon([*groups["muon-original"], *groups["adamw"]]), self.model, self.plan,
                                   weight_decay=0.1)
 
+    def test_one_muon_for_all_is_told_whose_epsilon_is_missing(self):
+        groups = scalewise.param_groups(self.model, self.plan, lr=0.02, optimizer="muon-original")
+        rest = [p for p in self.model.values() if all(p is not q for group in groups for q in group["params"])]
+        message = message_of(scalewise.check_optimizer, Muon([*groups, {"params": rest, "lr": 0.02, "weight_decay": 0.0}]), self.model,
+                             self.plan)
+        self.assertIn("token_embedding: eps (missing): expected 5e-09, as its optimizer is adamw", message)
+
     def test_a_matrix_of_three_is_refused(self):
         told = torch_support.plan_output(*options_of("muon-original", "--names", "nanogpt", "--format", "torch-groups"), code=2)
         self.assertIn("transformer.h.*.attn.c_attn.weight (2 tensors)", told)
