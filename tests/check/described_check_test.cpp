@@ -170,6 +170,17 @@ TEST_CASE("What a verdict on a described model lacks is listed") {
   INFO(forward.diagnosis);
   CHECK(std::count(forward.unchecked.begin(), forward.unchecked.end(),
                    "multiplier missing after decoder.0.router") == 1);
+  // A hidden matrix alone may have any rate within what the rank of its gradient leaves open.
+  const auto by_muon = family_of(muon_match_adamw);
+  Slopes single = as_planned();
+  for (const char* name : {"decoder.0.up", "decoder.0.down"})
+    single[{Signal::update, name}] = {{1, -0.75}, {2, -0.75}};
+  const check::Report of_muon = report(single, by_muon);
+  INFO(of_muon.diagnosis);
+  CHECK(of_muon.verdict == check::Verdict::pass);
+  const auto rate = "the rate of one matrix under Muon (check_optimizer() compares it)";
+  CHECK(std::count(of_muon.unchecked.begin(), of_muon.unchecked.end(), rate) == 1);
+  CHECK(std::count(forward.unchecked.begin(), forward.unchecked.end(), rate) == 0);
 }
 
 TEST_CASE("Tensors of a list that were not recorded are named") {

@@ -310,6 +310,10 @@ TEST_CASE("A recorder with a plan writes its fingerprint, which files keep") {
   const Plan plan = nanogpt_plans(true).front().plan;
   Recorder recorder({256, 3}, plan);
   recorder.record_moments(Signal::value, "logits", {1, 1, 1}, 0);
+  CHECK_THROWS_WITH(recorder.record_moments(Signal::value, "x", {-1, 1, 5}, 0),
+                    Catch::Matchers::ContainsSubstring(
+                        "record_moments(), value of x = sum_abs -1, sum_squares 1, "
+                        "count 5: expected sum_squares <= sum_abs^2"));
   CHECK(recorder.records().plans().at({256, 3}) == plan::plan_fingerprint(plan));
   // Python's struct and FNV-1a over the JSON of that plan.
   CHECK(plan::plan_fingerprint(nanogpt_plans(true)[1].plan) == "1de8269bd675b5c5");

@@ -11,6 +11,7 @@
 #include "scalewise/scalewise.hpp"
 #include "scalewise/testing.hpp"
 #include "support/catch.hpp"
+#include "support/error_message.hpp"
 #include "support/made_up_records.hpp"
 #include "support/sanitized.hpp"
 
@@ -108,6 +109,15 @@ TEST_CASE("What is wrong with the start of a tensor is said") {
         "starts as layer.0.query: normal of mean 0 and variance 0.0004");
 }
 
+TEST_CASE("A deviation of the base that is none is refused") {
+  const Plan plan = make_plan("gpt2", {.model = preset_shape("gpt2")});
+  for (const double wrong : {-0.25, std::nan("")}) {
+    CHECK_THAT(test::error_message([&] { StartsAs(plan.entries[0], wrong); }),
+               ContainsSubstring("base_deviation = ") &&
+                   ContainsSubstring(": expected a finite number, 0 or greater"));
+  }
+}
+
 TEST_CASE("Matchers say what was wrong in the words of each framework") {
   const Entry gain = entry_of(1, 2, Distribution::constant, 0, 1);
   const std::vector<double> wrong{1, 2};
@@ -142,4 +152,28 @@ TEST_CASE("An optimizer that was read back follows its plan or is told tensor by
   live[2].rate *= 2;
   const std::string text = FollowsPlan(plan, global).problem(live);
   CHECK_THAT(text, ContainsSubstring(live[2].name + ": rate = "));
+  const check::OptimizerSetting endless{"", HUGE_VAL, 0.1, 1e-8};
+  CHECK_THAT(FollowsPlan(plan, endless).problem(live),
+             ContainsSubstring("global value = inf: expected a finite number"));
+}
+
+TEST_CASE("Two optimizers follow a plan by their own global values") {
+  const Shape base = base_like(preset_shape("gpt2"), {.width = 384});
+  const Plan plan =
+      make_plan("mup", {.model = preset_shape("gpt2"), .base = base, .optimizer = muon_original});
+  const std::vector<check::OptimizerSetting> globals{{"muon-original", 0.02, 0.1, 0},
+                                                     {"adamw", 0.001, 0.1, 1e-8}};
+  std::vector<check::OptimizerSetting> live;
+  for (const Entry& entry : plan.entries) {
+    const check::OptimizerSetting& of =
+        globals[role_of(entry.group) == Role::hidden ? 0 : 1];  // matrices in the layers
+    live.push_back({entry.name, of.rate * entry.learning_rate.value,
+                    of.weight_decay * entry.weight_decay.value, of.epsilon * entry.epsilon.value});
+  }
+  CHECK(FollowsPlan(plan, globals).problem(live).empty());
+  CHECK_THAT(FollowsPlan(plan, globals[1]).problem(live),
+             ContainsSubstring("query (12 tensors): rate = "));
+  const std::vector<check::OptimizerSetting> other{globals[0], {"adam", 0.001, 0.1, 1e-8}};
+  CHECK_THAT(FollowsPlan(plan, other).problem(live),
+             ContainsSubstring("token_embedding: no global values of adamw"));
 }

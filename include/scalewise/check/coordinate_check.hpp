@@ -275,7 +275,6 @@ class CoordinateCheck {
                                     band_text(start) + " of the width");
       }
     }
-    if (prediction_.roles() != nullptr) unseen_multipliers();
     bool blind = true;  // to all mistakes, for lack of a record
     for (const Standing& s : standings_of(possible_faults(scales_, plan_.shape.blocks))) {
       const std::string hint = what_would_show(s.fault);
@@ -292,20 +291,11 @@ class CoordinateCheck {
     const auto is_update = [](const auto& one) { return one.first.signal == Signal::update; };
     if (std::none_of(records_.all().begin(), records_.all().end(), is_update))
       report_.unchecked.emplace_back("exponents of rates that are off (updates would show them)");
-    open_slips();
-  }
-
-  /// Lists the multipliers of a list of tensors that stand after the modules whose outputs are recorded.
-  void unseen_multipliers() {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : scales_.tensors) {
-      const bool scales =
-          tensor.present && !tensor.multiplier.is_zero() && tensor.multiplier != Band(0);
-      if (scales && name != scales_.head) names.push_back(name);
+    if (prediction_.roles() != nullptr) {
+      for (std::string& line : unseen_of_list(scales_))
+        report_.unchecked.push_back(std::move(line));
     }
-    if (names.empty()) return;
-    report_.unchecked.push_back("multiplier missing after " +
-                                scalewise::detail::up_to_three(names));
+    open_slips();
   }
 
   /// The activation that shows a mistake best, where it was not recorded.

@@ -63,6 +63,24 @@ inline bool no_even_update(const Report& report, const Records& records) {
   return most > 0 && most < 0.9;
 }
 
+/// What records of a list of tensors do not show: multipliers after the modules whose outputs are recorded, and the rate of
+/// one matrix under Muon, whose updates may have any rank.
+inline std::vector<std::string> unseen_of_list(const Scales& scales) {
+  std::vector<std::string> names, lines;
+  bool by_matrix = false;
+  for (const auto& [name, tensor] : scales.tensors) {
+    by_matrix = by_matrix || tensor.normalization == policy::Normalization::by_matrix;
+    const bool multiplies =
+        tensor.present && !tensor.multiplier.is_zero() && tensor.multiplier != Band(0);
+    if (multiplies && name != scales.head) names.push_back(name);
+  }
+  if (!names.empty())
+    lines.push_back("multiplier missing after " + scalewise::detail::up_to_three(names));
+  if (by_matrix)
+    lines.emplace_back("the rate of one matrix under Muon (check_optimizer() compares it)");
+  return lines;
+}
+
 /// How well a mistake explains the failures.
 struct Explanation {
   bool holds = false;                  // whether it may be named

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/require_record.hpp"
 #include "scalewise/plan/fingerprint.hpp"
 
 namespace scalewise::check {
@@ -78,7 +79,9 @@ class Recorder {
   }
 
   /// Sums that device code, or one rank of several, has computed itself.
+  /// Throws:   InvalidInput where no numbers have these sums.
   void record_moments(Signal signal, const std::string& name, const Moments& moments, long step) {
+    detail::require_possible_sums("record_moments()", {signal, name}, moments);
     records_.add({signal, name}, step, run_, moments);
   }
 

@@ -13,6 +13,16 @@
 
 namespace scalewise {
 
+namespace detail {
+
+inline void require_base_deviation(double base_deviation) {
+  if (base_deviation >= 0 && std::isfinite(base_deviation)) return;
+  throw InvalidInput("base_deviation", numeric::number_text(base_deviation),
+                     "a finite number, 0 or greater");
+}
+
+}  // namespace detail
+
 /// The numbers of a tensor before training, one after another, from a stream of its own: they depend
 /// on the seed and on the entry's name alone, not on the layout or on other tensors.
 /// Equation: mean init_mean, variance init_variance · base_deviation²
@@ -57,10 +67,7 @@ class InitialValues {
 
  private:
   static double deviation_of(const Entry& entry, double base_deviation) {
-    if (!(base_deviation >= 0 && std::isfinite(base_deviation))) {
-      throw InvalidInput("base_deviation", numeric::number_text(base_deviation),
-                         "a finite number, 0 or greater");
-    }
+    detail::require_base_deviation(base_deviation);
     if (entry.distribution == Distribution::own) {
       throw InvalidInput(entry.name, "own", "a tensor that the plan initializes");
     }

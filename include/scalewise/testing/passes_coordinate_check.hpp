@@ -26,12 +26,12 @@ class PassesCoordinateCheck : public Matcher<PassesCoordinateCheck> {
     if (report.verdict == check::Verdict::pass) return "";
     std::string text = "verdict: " + std::string(to_string(report.verdict));
     if (!report.diagnosis.empty()) text += "\n" + report.diagnosis;
-    for (const auto* lines : {&report.missing, &report.unknown, &report.undecided}) {
-      for (const std::string& line : *lines) {
-        text += "\n";
-        text += line;
-      }
-    }
+    const auto add = [&](const char* what, const std::vector<std::string>& lines) {
+      for (const std::string& line : lines) text += "\n" + (what + line);
+    };
+    add("missing: ", report.missing);
+    add("unknown name: ", report.unknown);
+    add("undecided: ", report.undecided);
     return text;
   }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "scalewise/numeric/quantile.hpp"
+#include "scalewise/plan/initial_values.hpp"
 #include "scalewise/plan/plan.hpp"
 #include "scalewise/testing/matcher.hpp"
 
@@ -69,6 +70,7 @@ inline StandardMoments standard_moments(Distribution distribution) {
 /// Accuracy: of correct tensors one in a million is refused. At 1 % it was 0.9 to 1.2 % (1.4 % of 8 uniform numbers),
 ///           at 0.1 % it was 0.07 to 0.14 % (0.3 %), of 100000 tensors each of 8 to 512 numbers and 10000 of
 ///           4096, of all three distributions.
+/// Throws:   InvalidInput for a base_deviation that is negative or not finite.
 class StartsAs : public Matcher<StartsAs> {
  public:
   explicit StartsAs(const Entry& entry, double base_deviation = 1, double error_rate = 1e-6)
@@ -79,7 +81,9 @@ class StartsAs : public Matcher<StartsAs> {
                           : Distribution::constant),
         mean_(entry.init_mean.value),
         deviation_(std::sqrt(entry.init_variance.value) * base_deviation),
-        z_(numeric::normal_upper_quantile(error_rate / 4)) {}
+        z_(numeric::normal_upper_quantile(error_rate / 4)) {
+    scalewise::detail::require_base_deviation(base_deviation);
+  }
 
   template <class Values>
   std::string problem(const Values& values) const {
