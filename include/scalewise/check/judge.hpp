@@ -137,7 +137,7 @@ inline std::optional<Outlier> outlier_of(const Judgement& j, const Records& reco
   std::optional<Outlier> layer =
       outlying_layer(records, family, j.curve.quantity, j.curve.step,
                      measure == Measure::entry ? &Moments::entry : &Moments::rms, margin);
-  // A layer that is beyond doubt says more than the size that it moves.
+  // A layer that is beyond doubt says more than the size that it moves. No threshold of fewer than 8000 slopes is higher.
   constexpr double beyond_doubt = 5;
   const double size = found ? (std::min)(found->deviation, beyond_doubt) : 0;
   return layer && layer->deviation > size ? layer : found;

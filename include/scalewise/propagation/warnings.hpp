@@ -22,12 +22,11 @@ struct Warning {
 
 /// From where on a profile is worth a warning.
 struct WarningLimits {
-  double correlation = 0.95;  // of tokens, after the last layer
-  double gradient = 100;      // largest over smallest variance between layers
-  double scores = 3;          // variance of one query's scores, S
-  double probabilities =
-      0.02;              // as attention_validity(), up to which the formulas of attention hold
-  double features = 32;  // of tokens and of heads, from which they hold
+  double correlation = 0.95;    // of tokens, after the last layer
+  double gradient = 100;        // largest over smallest variance between layers
+  double scores = 3;            // variance of one query's scores, S
+  double probabilities = 0.02;  // attention_validity(), up to which its formulas hold
+  double features = 32;         // of tokens and of heads, from which they hold
 };
 
 namespace detail {
