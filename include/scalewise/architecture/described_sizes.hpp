@@ -37,7 +37,7 @@ class DescribedSizes : protected DescribedExperts {
         throw InvalidInput("tensor " + messages::printable(target_.tensors[j].name) + ", outputs",
                            growth(outputs.base, outputs.target), "as many in both models",
                            "they are the rows of " + messages::printable(target_.tensors[i].name) +
-                               ": describe a base with the same vocabulary");
+                               ": describe a base with as many");
       }
     }
   }

@@ -80,6 +80,7 @@ inline std::vector<std::string> check_optimizer(const Plan& plan,
   return messages::folded(wrong);
 }
 
+/// The same of one optimizer.
 inline std::vector<std::string> check_optimizer(const Plan& plan, const OptimizerSetting& global,
                                                 const std::vector<OptimizerSetting>& live) {
   return check_optimizer(plan, std::vector{global}, live);
@@ -87,14 +88,9 @@ inline std::vector<std::string> check_optimizer(const Plan& plan, const Optimize
 
 /// The same in the order of a matcher: what is asked, the plan, the global values.
 /// Throws:   nothing: problems are returned.
-inline std::vector<std::string> optimizer_problems(const std::vector<OptimizerSetting>& live,
-                                                   const Plan& plan,
-                                                   const OptimizerSetting& global) {
-  return check_optimizer(plan, global, live);
-}
-inline std::vector<std::string> optimizer_problems(const std::vector<OptimizerSetting>& live,
-                                                   const Plan& plan,
-                                                   const std::vector<OptimizerSetting>& globals) {
+template <class Globals>
+std::vector<std::string> optimizer_problems(const std::vector<OptimizerSetting>& live,
+                                            const Plan& plan, const Globals& globals) {
   return check_optimizer(plan, globals, live);
 }
 

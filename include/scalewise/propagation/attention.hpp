@@ -45,7 +45,7 @@ struct Scores {
   double D, U, W, S;
 };
 
-/// Of how many times as many tokens the probabilities have to be as if they were even: scores that differ need more.
+/// The factor by which a query needs more tokens than one with even probabilities for the same accuracy.
 inline double tokens_needed(double S) { return (std::max)(1.0, std::exp(S) - 0.5); }
 
 /// Moments of dropout(softmax(scores)) times the keys themselves.

@@ -114,12 +114,13 @@ inline double spread_of_weights(const Query& t, const Query& u) {
   return t.left * u.left * std::sqrt(t.W * u.W) * t.D * u.D;
 }
 
-/// Of two queries of the covariance x; 0 where one does not vary.
+/// The correlation of two queries of the covariance x; 0 where one does not vary.
 inline double correlation(const Query& t, const Query& u, double x) {
   const double root = std::sqrt(t.variance * u.variance);
   return root == 0 ? 0 : x / root;
 }
 
+/// The covariance of the scores of two queries of the covariance x.
 inline double covariance_of_scores(const Query& t, const Query& u, double x) {
   return correlation(t, u, x) * std::sqrt(t.S * u.S);
 }
