@@ -250,7 +250,8 @@ aside() {
     CXX=g++ run_aside "gcc sanitizers" build_and_test asan-ubsan "" "" "consumer|docs" "${sanitizers[@]}"
   fi
   if clang_can_sanitize; then
-    CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "$watched" "$watched_tests" "consumer|docs" \
+    CXX=clang++ run_aside "clang sanitizers" build_and_test clang-asan-ubsan "$watched" "$watched_tests" \
+      "consumer|docs|house|lab" \
       "${sanitizers[@]}" -D SCALEWISE_BUILD_FUZZERS=$rest
   fi
   CXX=clang++ run_aside "clang release" build_and_test clang-release "$numbers" "$numbers" "docs" \

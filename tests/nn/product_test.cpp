@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "support/catch.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -69,6 +70,7 @@ TEST_CASE(
         }
         every_entry_is_its_sum<float>(5, 1, 70, ta, tb, into);
         every_entry_is_its_sum<double>(5, 1, 70, ta, tb, into);
+        if (test::sanitized && ta != tb) continue;
         every_entry_is_its_sum<float>(40, 600, 37, ta, tb, into);
         every_entry_is_its_sum<double>(40, 600, 37, ta, tb, into);
       }

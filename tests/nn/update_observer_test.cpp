@@ -12,11 +12,11 @@
 
 #include "scalewise/nn/normalize_matrices.hpp"
 #include "scalewise/nn/optimizer.hpp"
+#include "scalewise/nn/orthogonal.hpp"
 #include "scalewise/numeric/random.hpp"
 #include "scalewise/plan/make_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_message.hpp"
-#include "support/orthogonal_by_svd.hpp"
 #include "support/sanitized.hpp"
 #include "support/small_shapes.hpp"
 #include "support/tolerances.hpp"
@@ -167,7 +167,7 @@ void check_steps(const Optimizer& method, DecayForm decay) {
         };
         part(first) = 0.8 * part(first) + part(gradients) * 3 / norm;
         part(expected) = (1 - shrink) * part(expected) -
-                         rate * own * orthogonal_by_svd(Matrix<double>(part(first)));
+                         rate * own * orthogonal<double>(dense::read(Matrix<double>(part(first))));
         i += entry.rows * entry.columns;
         continue;
       }
