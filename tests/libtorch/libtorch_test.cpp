@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -420,6 +421,24 @@ TEST_CASE("An evaluation between steps is not recorded") {
     return recorder.records().all();
   };
   CHECK((records_of(true) == records_of(false)));
+}
+
+TEST_CASE("Updates of weights of 16 bits are left out, and listed") {
+  Trained t(torch_plan("maximal-update", 32));
+  t.model->to(torch::kBFloat16);
+  torch::optim::AdamW optimizer(libtorch::param_groups(t.planned, settings()));
+  libtorch::ModuleRecorder recorder(t.planned, {32, 0});
+  t.model->recorder = &recorder;
+  optimizer.zero_grad();
+  loss_of(t.model, ids("inputs"), ids("targets")).backward();
+  recorder.step(optimizer);
+  std::set<check::Signal> signals;
+  for (const auto& [quantity, steps] : recorder.records().all()) signals.insert(quantity.signal);
+  CHECK(signals ==
+        std::set{check::Signal::value, check::Signal::gradient, check::Signal::parameter});
+  CHECK(recorder.unchecked().size() == t.planned.parameters.size());
+  CHECK(recorder.unchecked().front() ==
+        "transformer.wte.weight: updates are not recorded, as 16 bits round them");
 }
 
 TEST_CASE("Tensors that change between steps are listed") {

@@ -65,6 +65,7 @@ class ModuleRecorder {
     ++step_;
     done_ = false;
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
+      if (rounds_updates(i)) return;
       const at::Tensor added = planned_.parameters[i].detach() - values_[i];
       const at::Tensor values = flat(detail::part_of(added, part));
       recorder_.record_update(entry, values.data_ptr<double>(),
@@ -78,7 +79,8 @@ class ModuleRecorder {
   const check::Records& records() const { return recorder_.records(); }
 
   /// Layers whose order of query, key and value could not be checked, with the reason, and tensors that something else
-  /// than step() has changed between two steps, as an average, clamping or another optimizer.
+  /// than step() has changed between two steps, as an average, clamping or another optimizer, or whose updates are left
+  /// out since 16 bits round them.
   const std::vector<std::string>& unchecked() const { return unchecked_; }
 
  private:
@@ -111,7 +113,18 @@ class ModuleRecorder {
     }
   }
 
+  /// Numbers of 16 bits are as far apart as a step is long.
+  bool rounds_updates(std::size_t i) const {
+    const at::ScalarType type = planned_.parameters[i].scalar_type();
+    return type == at::kHalf || type == at::kBFloat16;
+  }
+
   void record_initial() {
+    for (std::size_t i = 0; i < planned_.parameters.size(); ++i) {
+      if (!rounds_updates(i)) continue;
+      unchecked_.push_back(planned_.tensor(i).name +
+                           ": updates are not recorded, as 16 bits round them");
+    }
     for_each_part([&](const std::string& entry, std::size_t i, const dialect::OwnedPart& part) {
       const at::Tensor values = flat(detail::part_of(planned_.parameters[i], part));
       recorder_.record_parameter(entry, values.data_ptr<double>(),
