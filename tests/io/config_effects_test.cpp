@@ -189,7 +189,7 @@ TEST_CASE("An error names the key that the configuration has") {
   CHECK_THAT(refusal_of(config),
              ContainsSubstring("config.json: n_routed_experts = null: expected"));
   config.erase("n_routed_experts");
-  CHECK_THAT(refusal_of(config), ContainsSubstring("num_local_experts (missing): expected"));
+  CHECK_THAT(refusal_of(config), ContainsSubstring("n_routed_experts (missing): expected"));
 }
 
 TEST_CASE("A ratio may be written with a decimal point") {

@@ -224,7 +224,7 @@ TEST_CASE("What a table does not know is refused by name") {
   config = families()["mixtral-8x7b"]["config"];
   config.erase("num_local_experts");
   CHECK_THAT(table_refusal(config),
-             ContainsSubstring("num_experts (missing): expected a whole number"));
+             ContainsSubstring("num_local_experts (missing): expected a whole number"));
   config["num_local_experts"] = "8";
   CHECK_THAT(table_refusal(config), ContainsSubstring("num_local_experts = \"8\""));
   config["num_local_experts"] = 8;

@@ -78,7 +78,7 @@ skip no_rope_layers no_rope_layer_interval
     {"seed_oss",
      {TablePart::rotary, R"(
 keys K = num_key_value_heads or null H
-let C = head_dim
+let C = head_dim or null n/H
 let qkv_bias = attention_bias or 1
 let o_bias = attention_out_bias or 0
 )",

@@ -109,12 +109,13 @@ linear decoder n V +decoder tied model.embeddings.tok_embeddings.weight
 let C = attention_head_size or n/H
 grows e = embedding_size or n
 let P = max_position_embeddings
-let span = max_relative_positions or P
-let buckets = position_buckets or span
+let span = max_relative_positions or -1 P
+let buckets = position_buckets or -1 span
 let positions = position_biased_input or 1
 let types = type_vocab_size or 0
 let kernel = conv_kernel_size or 0
-only norm_rel_ebd "layer_norm"
+word normed = norm_rel_ebd layer_norm | none missing
+only conv_groups 1
 needs relative_attention true
 needs share_att_key true
 skip pos_att_type conv_act legacy position_buckets max_relative_positions
@@ -131,12 +132,13 @@ linear attention.self.value_proj n H*C +
       TablePart::bert_outputs, R"(
 end
 embedding deberta.encoder.rel_embeddings 2*buckets n
-norm deberta.encoder.LayerNorm n +
+norm deberta.encoder.LayerNorm n + if normed
 linear:oik deberta.encoder.conv.conv.weight n n kernel if kernel>0
 bias:o deberta.encoder.conv.conv.bias n if kernel>0
 norm deberta.encoder.conv.LayerNorm n + if kernel>0
 )"}},
     {"dinov2", {TablePart::image_sizes, R"(
+let patch = 14
 grows F = mlp_ratio*n
 let mask = use_mask_token or 1
 only use_swiglu_ffn false

@@ -9,7 +9,7 @@ namespace scalewise::detail {
 
 /// Queries, keys and values through a latent space, whose width does not grow with the model's, as in the published sizes.
 inline constexpr std::string_view latent_sizes = R"(
-let Q = q_lora_rank or 0
+let Q = q_lora_rank or null 0
 let R = kv_lora_rank
 let rope = qk_rope_head_dim
 let nope = qk_nope_head_dim
@@ -17,8 +17,9 @@ let C = nope+rope
 let D = v_head_dim
 grows G = moe_intermediate_size
 let E = n_routed_experts or num_experts or num_local_experts
-let shared = n_shared_experts or 0
-layer sparse = l>=first_k_dense_replace
+let shared = n_shared_experts or null 0
+let dense = first_k_dense_replace or 0
+layer sparse = l>=dense
 skip K num_key_value_heads head_dim qk_head_dim n_group topk_group topk_method scoring_func
 skip ep_size aux_loss_alpha seq_aux num_nextn_predict_layers 
 only moe_layer_freq 1
@@ -47,7 +48,7 @@ linear lm_head n V tied model.embed_tokens.weight
 
 /// Mixtures of experts: E experts side by side in one tensor, as transformers 5 keeps them in memory.
 /// Source:   transformers 5, models/<type>/modular_<type>.py (mixtral, deepseek: 000c33f; qwen2_moe: 001f85b; qwen3_moe: 00eb116;
-///           olmoe: 052b1dc; granitemoe: 023633d; glm4_moe: 008c726; gpt_oss: 0261a46; phimoe: 0233e50) and conversion_mapping.py (000c33f) for what files have.
+///           olmoe: 052b1dc; granitemoe: c0ce2e4; glm4_moe: 008c726; gpt_oss: 0261a46; phimoe: 0233e50) and conversion_mapping.py (000c33f) for what files have.
 inline constexpr ModelTable expert_tables[] = {
     {"mixtral",
      {TablePart::rotary, R"(
@@ -103,7 +104,8 @@ note clip_qkv the code clips queries, keys and values at it
       TablePart::experts, TablePart::end}},
     {"gpt_oss",
      {TablePart::rotary, R"(
-let C = head_dim or 64
+keys K = num_key_value_heads or null H or 8
+let C = head_dim or null n/H or 64
 let E = num_local_experts or num_experts
 let qkv_bias = attention_bias or 1
 skip experts_per_token initial_context_length
@@ -125,8 +127,9 @@ note rope_scaling.mscale_all_dim the authors' code multiplies scores by (0.1*it*
       TablePart::stem, TablePart::norms_before, latent_attention, TablePart::gated_mlp,
       TablePart::experts, shared_experts}},
     {"deepseek_v3",
-     {TablePart::rotary, latent_sizes, TablePart::stem, TablePart::norms_before, latent_attention,
-      TablePart::gated_mlp, TablePart::experts, shared_experts}},
+     {TablePart::rotary, latent_sizes, "let dense = first_k_dense_replace or 3", TablePart::stem,
+      TablePart::norms_before, latent_attention, TablePart::gated_mlp, TablePart::experts,
+      shared_experts}},
     {"phimoe",
      {TablePart::rotary, R"(
 keys K = num_key_value_heads or null H
@@ -146,9 +149,9 @@ let E = num_local_experts
 let mlp_bias = 0
 )",
       TablePart::stem, TablePart::norms_before, TablePart::attention, R"(
-linear block_sparse_moe.router.layer n E
-linear:eoi block_sparse_moe.input_linear.weight E 2*F n
-linear:eoi block_sparse_moe.output_linear.weight E n F
+linear block_sparse_moe.router n E
+linear:eoi block_sparse_moe.experts.gate_up_proj E 2*F n
+linear:eoi block_sparse_moe.experts.down_proj E n F
 )",
       TablePart::end}},
     {"glm4_moe",
@@ -159,7 +162,8 @@ let o_bias = 0
 grows G = moe_intermediate_size
 let E = n_routed_experts or num_local_experts
 let shared = n_shared_experts
-layer sparse = l>=first_k_dense_replace
+let dense = first_k_dense_replace or 1
+layer sparse = l>=dense
 skip n_group topk_group num_nextn_predict_layers
 note routed_scaling_factor the code multiplies what the experts give by it
 )",

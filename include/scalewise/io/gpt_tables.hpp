@@ -60,14 +60,14 @@ let tie = tie_word_embeddings or 1
 let new = new_decoder_architecture or 0
 let one = multi_query or 1
 let parallel = parallel_attn or 1
-let norms = num_ln_in_parallel_attn or 2
+let norms = num_ln_in_parallel_attn or 2*new
 skip alibi apply_residual_connection_post_layernorm activation
 embedding transformer.word_embeddings V n
 layers transformer.h
-norm ln_attn n + if new and norms=2
-norm ln_mlp n + if new and norms=2
-norm input_layernorm n + if not (new and norms=2)
-norm post_attention_layernorm n + if not new and not parallel
+norm ln_attn n + if parallel and norms=2
+norm ln_mlp n + if parallel and norms=2
+norm input_layernorm n + if not (parallel and norms=2)
+norm post_attention_layernorm n + if not parallel
 linear self_attention.query_key_value n (H+2*K)*C +bias if new
 linear self_attention.query_key_value n n+2*C +bias if not new and one
 linear self_attention.query_key_value n 3*n +bias if not new and not one
@@ -113,7 +113,7 @@ only embedding_fraction 1
 only attn_config.attn_type "multihead_attention"
 only attn_config.qk_ln false
 only attn_config.alibi true
-note logit_scale the code multiplies logits by it
+note logit_scale the code of transformers does not multiply logits by it, as the authors' does
 note attn_config.clip_qkv the code clips queries, keys and values at it
 skip attn_config.attn_impl attn_config.alibi_bias_max attn_config.attn_uses_sequence_id attn_config.prefix_lm
 skip max_seq_len init_config init_device learned_pos_emb verbose norm_type

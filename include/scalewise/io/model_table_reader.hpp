@@ -183,12 +183,12 @@ class ModelTableReader {
   }
 
   /// A key of the configuration; of conditions one that is missing is false.
-  long key_value(const std::string& key, bool condition) const {
+  long key_value(const std::string& key, bool condition) {
     if (key == "classes") return config_.classes();
     if (key == "image_height") return config_.sides("image_size", 224).first;
     if (key == "image_width") return config_.sides("image_size", 224).second;
-    if (key == "patch_height") return config_.sides("patch_size", 16).first;
-    if (key == "patch_width") return config_.sides("patch_size", 16).second;
+    if (key == "patch_height") return config_.sides("patch_size", target_of("patch")).first;
+    if (key == "patch_width") return config_.sides("patch_size", target_of("patch")).second;
     const nlohmann::ordered_json* value = config_.find(key.c_str());
     if (value != nullptr && value->is_boolean()) return value->get<bool>() ? 1 : 0;
     if (value == nullptr && condition) return 0;
@@ -197,13 +197,14 @@ class ModelTableReader {
   }
 
   /// The first alternative that the configuration has; the last needs no key. Where a key is needed and all are null
-  /// or missing, an error names the first that is null, or else the last.
+  /// or missing, an error names the first that is null, or else the first.
   long first_given(const std::string& name, const std::string& text) {
-    std::string key, null;
+    std::string first, key, null;
     for (std::size_t begin = 0;;) {
       const std::size_t end = (std::min)(text.find(" or ", begin), text.size());
       const std::string part = text.substr(begin, end - begin);
       const bool last = end == text.size();
+      const bool may_be_minus_one = text.compare(end, 7, " or -1 ") == 0;
       const bool is_key =
           part.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == std::string::npos &&
           part.find_first_not_of("0123456789") != std::string::npos &&
@@ -211,13 +212,17 @@ class ModelTableReader {
       if (part.starts_with("null ")) {
         if (config_.has(key.c_str())) return expression(part.substr(5), false);
         if (last) return key_value(key, false);  // which is missing
+      } else if (part.starts_with("-1 ")) {
+        return expression(part.substr(3), false);
       } else if (!is_key) {
         return expression(part, false);
-      } else if (config_.find(part.c_str()) != nullptr) {
+      } else if (const auto* value = config_.find(part.c_str());
+                 value != nullptr && !(may_be_minus_one && *value == -1)) {
         return key_value(part, false);
       } else if (last) {
-        return key_value(null.empty() ? part : null, false);
+        return key_value(!null.empty() ? null : first.empty() ? part : first, false);
       }
+      if (first.empty()) first = part;
       if (null.empty() && config_.has(part.c_str())) null = part;
       key = part;
       begin = end + 4;
@@ -234,6 +239,10 @@ class ModelTableReader {
       if (symbol.kind != "let" && (symbol.target < 1 || symbol.target > most)) {
         throw InvalidInput(config_.name() + ": " + symbol.key(), std::to_string(symbol.target),
                            "a whole number from 1 to " + std::to_string(most));
+      }
+      if (symbol.kind == "keys" && target_of("H") % symbol.target != 0) {
+        throw InvalidInput(config_.name() + ": " + symbol.key(), std::to_string(symbol.target),
+                           "a divisor of the " + std::to_string(target_of("H")) + " heads");
       }
     }
     return symbol.target;
@@ -289,7 +298,7 @@ class ModelTableReader {
     if (symbols_.contains("H")) static_cast<void>(size_of("H"));  // whole ones, in the base too
     if (symbols_.contains("C")) description_.shape.head_dim = size_of("C");
     for (const char* key : {"num_experts_per_tok", "experts_per_token"}) {
-      if (!config_.has(key)) continue;
+      if (config_.find(key) == nullptr) continue;
       description_.shape.experts_per_token = config_.size(key);
       const long experts = symbols_.contains(experts_symbol) ? target_of(experts_symbol) : 0;
       if (experts > 0 && config_.size(key) > experts)

@@ -32,8 +32,8 @@ inline constexpr auto published_configs = std::to_array<PublishedConfig>({
     {"deepseek-v2-lite", R"({"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27,
         "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 10944,
         "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2, "first_k_dense_replace":
-        1, "moe_layer_freq": 1, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
-        "v_head_dim": 128, "vocab_size": 102400, "attention_bias": false, "routed_scaling_factor": 1.0,
+        1, "moe_layer_freq": 1, "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400, "attention_bias": false, "routed_scaling_factor": 1.0,
         "tie_word_embeddings": false})"},
     {"phi-3.5-moe", R"({"model_type": "phimoe", "hidden_size": 4096, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 6400, "num_local_experts":

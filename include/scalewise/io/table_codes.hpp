@@ -22,6 +22,15 @@ inline plan::CodeFactors cohere_code(const ConfigReader& c) {
   return code;
 }
 
+/// Scores are divided by √(k C): of k products, those with positions that pos_att_type names, and one without.
+inline plan::CodeFactors deberta_v2_code(const ConfigReader& c) {
+  const auto* kinds = c.find("pos_att_type");
+  const std::string names = kinds == nullptr ? "" : kinds->dump();  // "c2p|p2c", or an array
+  int products = 1;
+  for (const char* kind : {"c2p", "p2c"}) products += names.find(kind) != std::string::npos ? 1 : 0;
+  return {.scores = 1 / sqrt(products * symbols::C)};
+}
+
 /// Scores are multiplied by m^2/√C, m = 0.1 mscale_all_dim ln(factor) + 1, where YaRN stretches positions.
 inline plan::CodeFactors deepseek_v3_code(const ConfigReader& c) {
   plan::CodeFactors code;
@@ -53,11 +62,7 @@ inline plan::CodeFactors mpt_code(const ConfigReader& c) {
   return code;
 }
 
-inline plan::CodeFactors mt5_code(const ConfigReader& c) {
-  plan::CodeFactors code{.scores = 1};
-  if (c.flag("tie_word_embeddings", false)) code.tied_logits = 1 / sqrt(symbols::n);
-  return code;
-}
+inline plan::CodeFactors mt5_code(const ConfigReader&) { return {.scores = 1}; }
 
 inline plan::CodeFactors umt5_code(const ConfigReader& c) {
   plan::CodeFactors code{.scores = 1};
@@ -70,11 +75,13 @@ struct TableCode {
   plan::CodeFactors (*code)(const ConfigReader&);
 };
 
-/// Source:   transformers, models/<type>/modeling_<type>.py or modular_<type>.py (cohere: 03ea97a; deepseek_v3: 000c33f; gemma2:
-///           006e869; gemma3: 0033204; gpt_neo: 002fb3e; granitemoe: 023633d; mpt: 4352620); T5 and BART as their dialects.
+/// Source:   transformers, models/<type>/modeling_<type>.py or modular_<type>.py (cohere: 03ea97a; deberta-v2: 0038a3c;
+///           deepseek_v3: 000c33f; gemma2: 006e869; gemma3: 0033204; gpt_neo: 002fb3e; granitemoe: 023633d; mpt: 4352620;
+///           mt5: c0ce2e4); T5 and BART as their dialects.
 inline constexpr TableCode table_codes[] = {
     {"cohere", &cohere_code},
     {"cohere2", &cohere_code},
+    {"deberta-v2", &deberta_v2_code},
     {"deepseek_v3", &deepseek_v3_code},
     {"gemma2", &gemma2_code},
     {"gemma3_text", &gemma2_code},

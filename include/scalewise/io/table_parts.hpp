@@ -159,6 +159,7 @@ width n = hidden_size
 depth L = num_hidden_layers
 grows H = num_attention_heads
 let C = n/H
+let patch = 16
 let rows = (image_height-image_height%patch_height)/patch_height
 let columns = (image_width-image_width%patch_width)/patch_width
 let patches = rows*columns

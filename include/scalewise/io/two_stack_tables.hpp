@@ -58,6 +58,10 @@ norm decoder.final_layer_norm n
 linear lm_head n V tied shared.weight
 )";
 
+  static constexpr std::string_view gated_if_missing =
+      "word gated = feed_forward_proj gated-gelu gated-silu gated-relu missing | relu gelu "
+      "gelu_new silu swish";
+
   static constexpr std::string_view bart_sizes = R"(
 width n = d_model
 depth L = decoder_layers
@@ -116,8 +120,9 @@ linear lm_head n V tied model.shared.weight
 ///           marian: 00b676f; whisper: 001dff2); T5 and BART as their dialects.
 inline constexpr ModelTable two_stack_tables[] = {
     {"t5", {TwoStackPart::t5}},
-    {"mt5", {"let tie = tie_word_embeddings or 0", TwoStackPart::t5}},
-    {"umt5", {TwoStackPart::t5, "let every = 1\nskip scalable_attention"}},
+    {"mt5", {TwoStackPart::t5, TwoStackPart::gated_if_missing}},
+    {"umt5",
+     {TwoStackPart::t5, TwoStackPart::gated_if_missing, "let every = 1\nskip scalable_attention"}},
     {"bart",
      {TwoStackPart::bart_sizes, R"(
 let positions = 1
