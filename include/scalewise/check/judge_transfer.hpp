@@ -45,6 +45,7 @@ inline constexpr double transfer_error_rate = 0.025;
 namespace detail {
 
 inline std::string transfer_number(double value) {
+  if (std::fabs(value) < 0.005) value = 0;  // not "-0.00"
   return std::fabs(value) < 1e9 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value);
 }
 
@@ -187,6 +188,13 @@ inline std::vector<std::string> not_judged(const Transfer& transfer, const Sweep
   std::vector<std::string> all;
   std::string alone;
   for (const SizeTransfer& size : transfer.sizes) {
+    if (!std::isnan(size.blown_up)) {
+      all.push_back(fmt::format(
+          "{}losses from {} {:.3g} on that are far above those of the three {}s below: they count "
+          "as those of runs that diverged",
+          words.at(size), words.tuned, RateRun{.octave = size.blown_up}.rate(words.centre),
+          words.tuned));
+    }
     const std::string why = no_optimum(size, words);
     if (!why.empty()) {
       all.push_back(why);

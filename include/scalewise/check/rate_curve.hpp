@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/messages/error.hpp"
@@ -33,7 +34,8 @@ struct RateRun {
 /// The losses of one size. Diverged runs are infinite.
 struct RateCurve {
   long size = 0;
-  std::map<long, std::map<double, double>> losses = {};  // of a seed at an octave
+  std::map<long, std::map<double, double>> losses = {};        // of a seed at an octave
+  double blown_up = std::numeric_limits<double>::quiet_NaN();  // the lowest octave of such a loss
 
   std::set<double> octaves() const {
     std::set<double> all;
@@ -62,7 +64,43 @@ struct RateCurve {
   }
 };
 
-/// The runs as one curve per size, by size.
+namespace detail {
+
+/// Losses of runs that diverged may be finite, as of a model that predicts one token. A curve through them would bend
+/// to them, so they become infinite: those from the lowest rate on that has one above all of the three rates below it
+/// by more than ten times their range, and by more than a tenth of the loss. A parabola's next one is three times above.
+inline void mark_blown_up(RateCurve& curve) {
+  const std::set<double> octaves = curve.octaves();
+  std::vector<double> below;  // up to three rates
+  for (const double octave : octaves) {
+    double least = HUGE_VAL, most = 0, highest = 0;
+    for (const auto& [seed, losses] : curve.losses) {
+      for (const double other : below) {
+        if (!losses.contains(other)) continue;
+        least = std::fmin(least, losses.at(other));
+        most = std::fmax(most, losses.at(other));
+      }
+      if (losses.contains(octave) && std::isfinite(losses.at(octave)))
+        highest = std::fmax(highest, losses.at(octave));
+    }
+    const double limit = most + std::fmax(10 * (most - least), 0.1 * least);
+    if (below.size() == 3 && highest > limit) {
+      curve.blown_up = octave;
+      for (auto& [seed, losses] : curve.losses) {
+        for (auto& [at, loss] : losses) {
+          if (at >= octave && loss > limit) loss = HUGE_VAL;
+        }
+      }
+      return;
+    }
+    below.push_back(octave);
+    if (below.size() > 3) below.erase(below.begin());
+  }
+}
+
+}  // namespace detail
+
+/// The runs as one curve per size, by size. A loss far above those of lower rates counts as that of a diverged run.
 /// Throws:   InvalidInput for a size that is not positive, an octave that no double has, or a run given
 ///           twice.
 inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
@@ -83,7 +121,10 @@ inline std::vector<RateCurve> rate_curves(const std::vector<RateRun>& runs) {
   }
   std::vector<RateCurve> curves;
   curves.reserve(sorted.size());
-  for (const auto& [size, curve] : sorted) curves.push_back(curve);
+  for (auto& [size, curve] : sorted) {
+    detail::mark_blown_up(curve);
+    curves.push_back(std::move(curve));
+  }
   return curves;
 }
 

@@ -32,10 +32,12 @@ struct SizeTransfer {
   bool interior = false;  // the optimum lies between rates that were tried, or next to them
   bool bracketed = true;  // the lowest loss does
   bool cliff = false;     // the rate above the lowest loss diverges
-  bool flat = false;      // all rates have one loss
-  bool empty = false;     // no run has a loss
-  double low = 0;         // the lowest rate tried
-  double best = 0;        // the rate of the lowest loss
+  double blown_up =
+      std::nan("");    // from this rate on, finite losses count as those of diverged runs
+  bool flat = false;   // all rates have one loss
+  bool empty = false;  // no run has a loss
+  double low = 0;      // the lowest rate tried
+  double best = 0;     // the rate of the lowest loss
   IntervalEstimate optimum = {};
   double scatter = 0;                       // standard deviation of a seed's optimum
   double loss = 0;                          // there,
@@ -306,6 +308,7 @@ inline SizeTransfer tried(const RateCurve& curve, const SizeFit& fit) {
                   std::numeric_limits<double>::infinity()};
   size.loss = means.at(size.best);
   const auto above = means.upper_bound(size.best);
+  size.blown_up = curve.blown_up;
   size.cliff = above != means.end() && !std::isfinite(above->second);
   size.flat = std::all_of(means.begin(), means.end(),
                           [&](const auto& rate) { return rate.second == size.loss; });
