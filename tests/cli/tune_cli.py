@@ -160,6 +160,12 @@ class Tune(unittest.TestCase):
                 process.kill()
         self.tune(*slow)
 
+    def test_an_exit_code_beyond_all_signals_is_one(self):
+        done = subprocess.run([PROGRAM, *MODEL, "--space", SPACE, "--command", "exit 255 # {plan} {seed} {steps}", "--trials", "12",
+                               "--results", "r", "--quiet"], capture_output=True, text=True, cwd=self.folder, check=False, env=QUICK)
+        self.assertIn("exit code 255", done.stdout + done.stderr)
+        self.assertNotIn("signal", done.stdout + done.stderr)
+
     def test_verified_at_a_second_size(self):
         command = PYTHON + " surface.py {plan} {seed} {steps} {width}"
         moving = SURFACE.replace("0.004)", "0.004 * (float(sys.argv[4]) / 128) ** DRIFT)")

@@ -247,6 +247,26 @@ TEST_CASE("No place is as good beyond the last run that had a loss, if others ar
   CHECK_THAT(Quadratic(points).effects({-0.1})[0].high, WithinAbs(-0.05, 1e-9));
 }
 
+TEST_CASE("The best place of short runs may be another", "[tune]") {
+  std::vector<Point> points;
+  for (int i = 0; i < 40; ++i) {
+    const double x = -1 + 0.05 * i;
+    const bool is_short = i % 4 != 0;
+    const double v = x - (is_short ? 0.3 : 0);
+    points.push_back({{x}, is_short ? 1 : 2, (is_short ? 2.9 : 2.5) + 0.5 * v * v, is_short});
+  }
+  const AxisEffect found = Quadratic(points).effects({0})[0];
+  CHECK_THAT(found.effect, WithinAbs(0.5, 1e-3));  // not 0.5 (1 - 2 0.3 3/4) and between
+  for (Point& point : points) point.is_short = false;
+  CHECK(std::abs(Quadratic(points).effects({0})[0].effect - 0.5) > 0.1);
+}
+
+TEST_CASE("Effects of two places are not known, however often they ran", "[tune]") {
+  std::vector<Point> points;
+  for (int i = 0; i < 12; ++i) points.push_back({{i % 2 - 0.5}, 0, 2 + 0.01 * i});
+  CHECK_FALSE(Quadratic(points).effects({0})[0].is_known());
+}
+
 TEST_CASE("Effects of two runs are not known", "[tune]") {
   const std::vector<AxisEffect> effects = Quadratic({{{0}, 0, 1}, {{1}, 0, 2}}).effects({0});
   CHECK_FALSE(effects[0].is_known());

@@ -158,8 +158,9 @@ std::optional<Outcome> run_command(const std::string& command, LossFrom from,
   } else {
     // A shell says 128 + signal of its last command.
     const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
-    outcome.reason = code > 128 ? fmt::format("killed by signal {}", code - 128)
-                                : fmt::format("exit code {}", code);
+    outcome.reason = code > 128 && code - 128 <= SIGRTMAX
+                         ? fmt::format("killed by signal {}", code - 128)
+                         : fmt::format("exit code {}", code);
   }
   if (outcome.reason.empty() || outcome.reason == "diverged") return remove(), outcome;
   const std::string errors = files::read_file(log + ".err", most);

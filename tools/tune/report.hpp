@@ -48,7 +48,7 @@ inline std::vector<double> place_in_box(const Space& space,
 }
 
 /// The quadratic of all runs that did not fail; each length and seed has a level of its own.
-inline void add_effects(Report& report, const TunedModel& model) {
+inline void add_effects(Report& report, const TunedModel& model, long steps) {
   std::vector<Point> points;
   std::vector<std::vector<double>> lost;
   for (const Stage& stage : report.state.search.stages) {
@@ -57,7 +57,7 @@ inline void add_effects(Report& report, const TunedModel& model) {
       const double loss = loss_of_row(name, report.rows.at(name));
       const auto at = place_in_box(model.space(), model.constants(trial.draw));
       if (std::isfinite(loss)) {
-        points.push_back({at, trial.steps * 100 + trial.seed, loss});
+        points.push_back({at, trial.steps * 100 + trial.seed, loss, trial.steps < steps});
       } else {
         lost.push_back(at);
       }
@@ -108,7 +108,7 @@ inline Report report_of(const Tuning& t, const TunedModel& model, const Verified
     return report;
   }
   report.constants = model.constants(state.search.best);
-  add_effects(report, model);
+  add_effects(report, model, t.run.steps);
   if (verify.sizes.empty()) return report;
   const double rate = model.rate(state.search.best);
   std::vector<check::SweepRow> sweep;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -118,7 +119,8 @@ struct Found {
     for (const auto& [trial, loss] : losses) {
       const Eigen::VectorXd at = surface.place(trial.draw);
       if (std::isfinite(loss))
-        points.push_back({{at.begin(), at.end()}, trial.steps * 100 + trial.seed, loss});
+        points.push_back(
+            {{at.begin(), at.end()}, trial.steps * 100 + trial.seed, loss, trial.steps < steps});
     }
     const std::vector<tune::AxisEffect> effects =
         tune::Quadratic(points).effects({best.begin(), best.end()});
@@ -154,6 +156,7 @@ int main(int count, char** words) {
   const long budget = count > 3 ? std::atol(words[3]) : 84;
   const double noises = count > 4 ? std::atof(words[4]) : 1;  // times the noise of a surface
   Found found;
+  std::map<long, Found> by_axes;
   for (int i = 0; i < number; ++i) {
     const Surface surface(static_cast<std::uint64_t>(from + i), noises);
     tune::Losses losses;
@@ -161,7 +164,9 @@ int main(int count, char** words) {
     while (!(search = tune::searched(tune::draws_of(budget), steps, losses)).missing.empty()) {
       for (const tune::Trial& trial : search.missing) losses[trial] = surface.loss(trial);
     }
-    if (search.best.index >= 0) found.add(surface, search, losses);
+    if (search.best.index < 0) continue;
+    found.add(surface, search, losses);
+    by_axes[surface.axes].add(surface, search, losses);
   }
   std::sort(found.above.begin(), found.above.end());
   std::sort(found.wide.begin(), found.wide.end());
@@ -175,4 +180,9 @@ int main(int count, char** words) {
       "| {} | {:.0f} | {:.4f} | {:.0f} | {:.4f} | {:.4f} | {:.0f} | {:.0f} |\n",
       found.interval.all, found.interval.share(), at(found.wide, 0.5), found.by_chosen.share(),
       at(found.above, 0.5), at(found.above, 0.9), found.effect.share(), found.range.share());
+  fmt::print("\n| constants | surfaces | effect holds, % | range holds, % |\n|---|---|---|---|\n");
+  for (const auto& [axes, some] : by_axes) {
+    fmt::print("| {} | {} | {:.0f} | {:.0f} |\n", axes, some.interval.all, some.effect.share(),
+               some.range.share());
+  }
 }
