@@ -176,4 +176,18 @@ TEST_CASE("Two optimizers follow a plan by their own global values") {
   const std::vector<check::OptimizerSetting> other{globals[0], {"adam", 0.001, 0.1, 1e-8}};
   CHECK_THAT(FollowsPlan(plan, other).problem(live),
              ContainsSubstring("token_embedding: no global values of adamw"));
+  CHECK_THAT(FollowsPlan(plan, other).problem(live),
+             ContainsSubstring("global values of adam: no tensor of the plan has it"));
+  CHECK_THAT(FollowsPlan(plan, std::vector{globals[0], globals[1], globals[1]}).problem(live),
+             ContainsSubstring("global values of adamw: given twice"));
+}
+
+TEST_CASE("A matcher of initial values refuses an error rate that is none") {
+  const Entry& query = make_plan("he", {.model = preset_shape("gpt2")}).at("layer.0.query");
+  for (const double rate : {std::nan(""), 0.0, -1.0, 1.0, 5.0}) {
+    CHECK_THAT(test::error_message([&] { StartsAs(query, 1, rate); }),
+               ContainsSubstring("error_rate = "));
+  }
+  const std::vector<double> zeros(static_cast<std::size_t>(query.size()));
+  CHECK(StartsAs(query, 0).problem(zeros).empty());
 }

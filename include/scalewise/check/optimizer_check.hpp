@@ -37,7 +37,14 @@ inline std::vector<std::string> check_optimizer(const Plan& plan,
                                                 const std::vector<OptimizerSetting>& globals,
                                                 const std::vector<OptimizerSetting>& live) {
   std::vector<std::string> wrong;
+  std::set<std::string_view> optimizers, given;
+  for (const Entry& entry : plan.entries)
+    optimizers.insert(policy::optimizer_of(plan.optimizer, entry.group).name);
   for (const OptimizerSetting& global : globals) {
+    if (!global.name.empty() && !optimizers.contains(global.name))
+      wrong.push_back("global values of " + global.name + ": no tensor of the plan has it");
+    if (!given.insert(global.name).second)
+      wrong.push_back("global values of " + global.name + ": given twice");
     for (const double number : {global.rate, global.weight_decay, global.epsilon}) {
       if (!std::isfinite(number))
         wrong.push_back(fmt::format("global value = {}: expected a finite number", number));

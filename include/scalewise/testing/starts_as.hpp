@@ -70,19 +70,22 @@ inline StandardMoments standard_moments(Distribution distribution) {
 /// Accuracy: of correct tensors one in a million is refused. At 1 % it was 0.9 to 1.2 % (1.4 % of 8 uniform numbers),
 ///           at 0.1 % it was 0.07 to 0.14 % (0.3 %), of 100000 tensors each of 8 to 512 numbers and 10000 of
 ///           4096, of all three distributions.
-/// Throws:   InvalidInput for a base_deviation that is negative or not finite.
+/// Throws:   InvalidInput for a base_deviation that is negative or not finite, or an error_rate that is not between 0 and 1.
 class StartsAs : public Matcher<StartsAs> {
  public:
   explicit StartsAs(const Entry& entry, double base_deviation = 1, double error_rate = 1e-6)
       : name_(entry.name),
         size_(entry.size()),
-        distribution_(entry.init_variance.value > 0 || entry.distribution == Distribution::own
+        distribution_(entry.init_variance.value * base_deviation > 0 ||
+                              entry.distribution == Distribution::own
                           ? entry.distribution
                           : Distribution::constant),
         mean_(entry.init_mean.value),
         deviation_(std::sqrt(entry.init_variance.value) * base_deviation),
         z_(numeric::normal_upper_quantile(error_rate / 4)) {
     scalewise::detail::require_base_deviation(base_deviation);
+    if (!(error_rate > 0 && error_rate < 1))
+      throw InvalidInput("error_rate", std::to_string(error_rate), "a number between 0 and 1");
   }
 
   template <class Values>
