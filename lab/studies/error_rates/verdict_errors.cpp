@@ -39,7 +39,7 @@ using verdicts::Mistake;
 using verdicts::Setup;
 
 struct Arguments {
-  long correct = 150, gross = 150, slight = 60;
+  long correct = 150, gross = 150, slight = 60, one_tensor = 0;
   long first = 0;
   long rounds = 3;
   long groups = 0;
@@ -118,6 +118,9 @@ void count_intervals(const check::Report& report, std::map<check::Regime, Held>&
 std::string key_of(const Setup& setup, Mistake mistake) {
   if (mistake == Mistake::none) return "correct";
   if (mistake == Mistake::gross) return "gross mistake";
+  if (mistake == Mistake::one_tensor) {
+    return setup.one_tensor->of_rate ? "rate of one tensor" : "standard deviation of one tensor";
+  }
   return fmt::format("{} off by {:.2f}",
                      verdicts::is_multiplier(setup.fault->ingredient) ? "multiplier" : "exponent",
                      std::abs(setup.fault->off));
@@ -140,7 +143,8 @@ void run(const Arguments& a) {
   const auto start = std::chrono::steady_clock::now();
   for (const auto& [mistake, number] : {std::pair{Mistake::none, a.correct},
                                         {Mistake::gross, a.gross},
-                                        {Mistake::slight, a.slight}}) {
+                                        {Mistake::slight, a.slight},
+                                        {Mistake::one_tensor, a.one_tensor}}) {
     for (long i = a.first; i < a.first + number; ++i) {
       if (frame::stop_requested() != 0) throw frame::Interrupted{};
       Setup setup = verdicts::draw(mistake, static_cast<std::uint64_t>(i), a.space);
@@ -155,7 +159,9 @@ void run(const Arguments& a) {
       Counts& c = counts[key_of(setup, mistake)];
       ++c.verdicts[static_cast<std::size_t>(report.verdict)];
       c.runs += runs;
-      const std::string cause = setup.fault ? to_string(*setup.fault) : "one global rate";
+      const std::string cause = setup.fault        ? to_string(*setup.fault)
+                                : setup.one_tensor ? setup.one_tensor->tensor
+                                                   : "one global rate";
       if (report.diagnosis.find(cause) != std::string::npos) ++c.named;
       const bool listed = mistake != Mistake::none && is_listed(report, setup, cause);
       if (listed && report.verdict == check::Verdict::pass) ++c.listed;
@@ -213,6 +219,8 @@ scalewise::frame::Program scalewise::frame::program() {
   o.add("--correct", a->correct, "number of correct set-ups").from(0);
   o.add("--gross", a->gross, "number of gross mistakes").from(0);
   o.add("--slight", a->slight, "number of exponents that are off by little").from(0);
+  o.add("--one-tensor", a->one_tensor, "number of rates and deviations of one tensor that are off")
+      .from(0);
   o.add("--space", a->space, verdicts::space_words, "which set-ups: all, of Muon, or of experts");
   o.add("--first", a->first, "number of the first set-up").from(0);
   o.add("--rounds", a->rounds, "rounds of runs, at most").from(1).to(6);

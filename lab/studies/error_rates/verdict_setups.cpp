@@ -3,6 +3,8 @@
 
 #include "verdict_setups.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -170,6 +172,24 @@ check::Fault draw_slip(Draw& draw, std::uint64_t number, const std::string& rule
   return slip;
 }
 
+/// Of any tensor in all sizes that learns, or does not begin as a constant. Biases of keys have no gradient, since a softmax
+/// takes no notice of what all scores have in common; norms that the model has not have no tensors.
+TensorMistake draw_tensor(Draw& draw, const std::vector<check::Member>& family,
+                          const train::Settings& settings) {
+  const std::string& rule = settings.rule;
+  std::vector<TensorMistake> all;
+  for (const Entry& entry : family.front().plan.entries) {
+    const bool of_norm = entry.name.find("norm_") != std::string::npos;
+    if (entry.name.ends_with(".key_bias") || (of_norm && settings.norm == nn::Norm::none)) continue;
+    // Matrices of the normalized transformer are normalized before they are used.
+    if (entry.init_variance.value > 0 && !normalized(rule)) all.push_back({entry.name, false});
+    if (entry.learning_rate.value > 0) all.push_back({entry.name, true});
+  }
+  TensorMistake mistake = draw.one_of(all);
+  mistake.power = draw.one_of<double>({-1, -0.5, 0.5, 1});
+  return mistake;
+}
+
 /// One model, drawn; it may be none that a rule takes.
 Setup try_draw(Mistake mistake, std::uint64_t number, int attempt, Space space) {
   Draw draw(mistake, number, attempt);
@@ -257,6 +277,18 @@ std::vector<check::Member> trained(const Setup& setup, const train::Data& data) 
     });
   }
   std::vector<check::Member> family = planned(wrong, data);
+  if (setup.one_tensor) {
+    const auto& [tensor, of_rate, power] = *setup.one_tensor;
+    for (check::Member& member : family) {
+      const double factor = std::pow(
+          static_cast<double>(member.size) / static_cast<double>(family.front().size), power);
+      for (Entry& entry : member.plan.entries) {
+        if (entry.name != tensor) continue;
+        if (of_rate) entry.learning_rate.value *= factor;
+        if (!of_rate) entry.init_variance.value *= factor * factor;
+      }
+    }
+  }
   return setup.fault ? with_fault(std::move(family), *setup.fault) : family;
 }
 
@@ -296,6 +328,12 @@ Setup draw(Mistake mistake, std::uint64_t number, Space space) {
           setup.fault->ingredient = pick.one_of(multipliers);
           setup.name += " OFF " + check::to_string(*setup.fault);
         }
+      }
+      if (mistake == Mistake::one_tensor) {
+        Draw pick(mistake, number, 3000 + attempt);
+        setup.one_tensor = draw_tensor(pick, family, setup.experiment.model);
+        setup.name += fmt::format(" {} OF {} OFF BY {}", setup.one_tensor->of_rate ? "RATE" : "STD",
+                                  setup.one_tensor->tensor, setup.one_tensor->power);
       }
       if (setup.fault && !check::changes(family, *setup.fault)) continue;
       return setup;

@@ -20,6 +20,7 @@ enum class Mistake {
   none,
   gross,  // an ingredient of the rule is missing or applied twice, or another rule was trained
   slight,  // one exponent is off by 0.05, 0.1 or 0.2: of a rate, a standard deviation or a multiplier
+  one_tensor,  // the rate or standard deviation of one tensor is off by 1/2 or 1
 };
 
 /// Which models are drawn.
@@ -31,12 +32,20 @@ inline constexpr messages::Spelling<Space, 3> space_words{
 /// Whether an ingredient is a multiplier, whose exponent a pass rules out or lists.
 bool is_multiplier(check::Ingredient ingredient);
 
+/// A tensor of one layer whose rate or standard deviation goes by another power of the size.
+struct TensorMistake {
+  std::string tensor;
+  bool of_rate = true;
+  double power = 0;  // times (size / smallest size)^power
+};
+
 /// One set-up: what is judged, and what was trained.
 struct Setup {
   std::string name;  // all that was drawn
   experiment::Experiment experiment;
   std::optional<check::Fault> fault;
   std::string trained_as;
+  std::optional<TensorMistake> one_tensor = {};
 };
 
 /// A set-up by its number. The same number is the same set-up on every machine.
