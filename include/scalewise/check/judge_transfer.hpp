@@ -293,7 +293,7 @@ inline TransferVerdict judged(const Transfer& transfer, const SweepWords& words)
 ///           out; with one of them, or with one seed at every size, a sweep may fail but not pass.
 /// Accuracy: where the drift is at the tolerance, 0.7 to 0.8 % of sweeps pass and 0.8 to 1.0 % fail (measured, 4000 synthetic
 ///           sweeps of each kind, whose curves are cubics; 2.5 % at most by the intervals). Of 4000 tables drawn like those of
-///           users, 1 of 324 passes and 1 of 1432 failures are wrong (docs/checks/learning_rate_transfer.md).
+///           users, 1 of 324 passes and 1 of 1433 failures are wrong (docs/checks/learning_rate_transfer.md).
 /// Requires: losses are positive. `centre` is what octave 0 stands for.
 inline TransferVerdict judge(const Transfer& transfer, const std::string& axis, double centre = 1,
                              const std::string& tuned = "rate") {

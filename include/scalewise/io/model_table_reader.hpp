@@ -199,12 +199,11 @@ class ModelTableReader {
   /// The first alternative that the configuration has; the last needs no key. Where a key is needed and all are null
   /// or missing, an error names the first that is null, or else the first.
   long first_given(const std::string& name, const std::string& text) {
-    std::string first, key, null;
+    std::string key, null;
     for (std::size_t begin = 0;;) {
       const std::size_t end = (std::min)(text.find(" or ", begin), text.size());
       const std::string part = text.substr(begin, end - begin);
       const bool last = end == text.size();
-      const bool may_be_minus_one = text.compare(end, 7, " or -1 ") == 0;
       const bool is_key =
           part.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == std::string::npos &&
           part.find_first_not_of("0123456789") != std::string::npos &&
@@ -212,20 +211,16 @@ class ModelTableReader {
       if (part.starts_with("null ")) {
         if (config_.has(key.c_str())) return expression(part.substr(5), false);
         if (last) return key_value(key, false);  // which is missing
-      } else if (part.starts_with("-1 ")) {
-        return expression(part.substr(3), false);
       } else if (!is_key) {
-        return expression(part, false);
+        return expression(part.substr(part.starts_with("-1 ") ? 3 : 0), false);
       } else if (const auto* value = config_.find(part.c_str());
-                 value != nullptr && !(may_be_minus_one && *value == -1)) {
+                 value != nullptr && !(*value == -1 && text.compare(end, 7, " or -1 ") == 0)) {
         return key_value(part, false);
       } else if (last) {
-        return key_value(!null.empty() ? null : first.empty() ? part : first, false);
+        return key_value(null.empty() ? text.substr(0, text.find(" or ")) : null, false);
       }
-      if (first.empty()) first = part;
       if (null.empty() && config_.has(part.c_str())) null = part;
-      key = part;
-      begin = end + 4;
+      key = part, begin = end + 4;
     }
   }
 
@@ -240,10 +235,9 @@ class ModelTableReader {
         throw InvalidInput(config_.name() + ": " + symbol.key(), std::to_string(symbol.target),
                            "a whole number from 1 to " + std::to_string(most));
       }
-      if (symbol.kind == "keys" && target_of("H") % symbol.target != 0) {
+      if (symbol.kind == "keys" && target_of("H") % symbol.target != 0)
         throw InvalidInput(config_.name() + ": " + symbol.key(), std::to_string(symbol.target),
                            "a divisor of the " + std::to_string(target_of("H")) + " heads");
-      }
     }
     return symbol.target;
   }
