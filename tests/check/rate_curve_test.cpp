@@ -46,10 +46,6 @@ Transfer sweep(std::uint64_t number, double lost) {
   return analyse_transfer(runs);
 }
 
-}  // namespace rate_curves_blown_up
-
-using namespace rate_curves_blown_up;
-
 TEST_CASE("A loss far above those of lower rates is that of a diverged run, with all above it") {
   const RateCurve lost = curve_of({2.72, 2.63, 2.6, 5.1, 4.9});
   CHECK(lost.blown_up == 1);
@@ -83,3 +79,5 @@ TEST_CASE("Finite losses of diverged runs do not make a sweep fail") {
     CHECK(verdict.not_judged.empty());
   }
 }
+
+}  // namespace rate_curves_blown_up

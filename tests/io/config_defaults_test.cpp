@@ -79,10 +79,6 @@ std::string refusal(const json& config) {
   return test::error_message([&] { static_cast<void>(io::describe_config(config)); });
 }
 
-}  // namespace config_defaults
-
-using namespace config_defaults;
-
 TEST_CASE("A key that is missing has the default of its type", "[config]") {
   struct Row {
     json config;
@@ -172,3 +168,5 @@ TEST_CASE("A head of mT5 that is tied has no factor", "[config]") {
   CHECK(has(config("mt5"), "lm_head.weight tied 1000 512"));
   CHECK(io::describe_config(config("mt5")).code == plan::CodeFactors{.scores = 1});
 }
+
+}  // namespace config_defaults
