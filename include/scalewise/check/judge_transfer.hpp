@@ -170,6 +170,9 @@ inline std::string too_little(const Transfer& transfer, const SweepWords& words)
            "that diverged (nan)?";
   }
   if (transfer.curved) return "";
+  for (const SizeTransfer& size : transfer.sizes) {
+    if (size.cliff) return weakness(size, words);
+  }
   return "the losses have no minimum beyond their noise: try more seeds, or " + words.tuned +
          "s further away";
 }

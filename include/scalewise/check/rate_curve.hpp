@@ -34,8 +34,8 @@ struct RateRun {
 /// The losses of one size. Diverged runs are infinite.
 struct RateCurve {
   long size = 0;
-  std::map<long, std::map<double, double>> losses = {};        // of a seed at an octave
-  double blown_up = std::numeric_limits<double>::quiet_NaN();  // the lowest octave of such a loss
+  std::map<long, std::map<double, double>> losses = {};  // of a seed at an octave
+  double blown_up = std::nan("");  // the lowest octave whose finite losses count as diverged
 
   std::set<double> octaves() const {
     std::set<double> all;
@@ -73,7 +73,7 @@ inline void mark_blown_up(RateCurve& curve) {
   const std::set<double> octaves = curve.octaves();
   std::vector<double> below;  // up to three rates
   for (const double octave : octaves) {
-    double least = HUGE_VAL, most = 0, highest = 0;
+    double least = HUGE_VAL, most = -HUGE_VAL, highest = -HUGE_VAL;
     for (const auto& [seed, losses] : curve.losses) {
       for (const double other : below) {
         if (!losses.contains(other)) continue;

@@ -32,12 +32,11 @@ struct SizeTransfer {
   bool interior = false;  // the optimum lies between rates that were tried, or next to them
   bool bracketed = true;  // the lowest loss does
   bool cliff = false;     // the rate above the lowest loss diverges
-  double blown_up =
-      std::nan("");    // from this rate on, finite losses count as those of diverged runs
-  bool flat = false;   // all rates have one loss
-  bool empty = false;  // no run has a loss
-  double low = 0;      // the lowest rate tried
-  double best = 0;     // the rate of the lowest loss
+  double blown_up = std::nan("");  // the lowest rate whose finite losses count as diverged
+  bool flat = false;               // all rates have one loss
+  bool empty = false;              // no run has a loss
+  double low = 0;                  // the lowest rate tried
+  double best = 0;                 // the rate of the lowest loss
   IntervalEstimate optimum = {};
   double scatter = 0;                       // standard deviation of a seed's optimum
   double loss = 0;                          // there,
