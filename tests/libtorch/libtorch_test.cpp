@@ -434,8 +434,8 @@ TEST_CASE("Updates of weights of 16 bits are left out, and listed") {
   recorder.step(optimizer);
   std::set<check::Signal> signals;
   for (const auto& [quantity, steps] : recorder.records().all()) signals.insert(quantity.signal);
-  CHECK(signals ==
-        std::set{check::Signal::value, check::Signal::gradient, check::Signal::parameter});
+  CHECK((signals ==
+         std::set{check::Signal::value, check::Signal::gradient, check::Signal::parameter}));
   CHECK(recorder.unchecked().size() == t.planned.parameters.size());
   CHECK(recorder.unchecked().front() ==
         "transformer.wte.weight: updates are not recorded, as 16 bits round them");
