@@ -87,7 +87,7 @@ inline std::vector<std::string> check_optimizer(const Plan& plan,
   return messages::folded(wrong);
 }
 
-/// The same of one optimizer.
+/// check_optimizer() for a plan of one optimizer, or of one set of global values for all.
 inline std::vector<std::string> check_optimizer(const Plan& plan, const OptimizerSetting& global,
                                                 const std::vector<OptimizerSetting>& live) {
   return check_optimizer(plan, std::vector{global}, live);

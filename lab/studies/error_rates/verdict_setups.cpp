@@ -172,7 +172,7 @@ check::Fault draw_slip(Draw& draw, std::uint64_t number, const std::string& rule
   return slip;
 }
 
-/// Of any tensor in all sizes that learns, or does not begin as a constant. Biases of keys have no gradient, since a softmax
+/// A mistake at any tensor that learns or does not begin as a constant, and that all sizes have. Biases of keys have no gradient, since a softmax
 /// takes no notice of what all scores have in common; norms that the model has not have no tensors.
 TensorMistake draw_tensor(Draw& draw, const std::vector<check::Member>& family,
                           const train::Settings& settings) {
