@@ -30,6 +30,12 @@ Records times(const Records& records, const Quantity& quantity, long size, doubl
   return changed;
 }
 
+/// Those of a tensor all of whose entries have this size.
+Moments all_of(const Entry& entry, double size) {
+  const auto n = static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
+  return {static_cast<double>(n) * size, static_cast<double>(n) * size * size, n};
+}
+
 /// All layers, whose parameters and first updates are as the plans say, with a scatter.
 Records of_layers(const std::vector<Member>& family, const std::string& part, Signal signal,
                   double scatter = 0.02, std::uint64_t draw = 2) {
@@ -42,24 +48,58 @@ Records of_layers(const std::vector<Member>& family, const std::string& part, Si
                                                       : std::sqrt(entry.init_variance.value);
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         const double x = planned * std::exp(scatter * stream.normal());
-        const auto n =
-            static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
         records.add({signal, entry.name}, signal == Signal::update ? 1 : 0, {member.size, seed},
-                    {static_cast<double>(n) * x, static_cast<double>(n) * x * x, n});
+                    all_of(entry, x));
       }
     }
   }
   return records;
 }
 
-std::vector<Member> deep_family(const std::string& rule, long depth = 8) {
+std::vector<Member> deep_family(const Rule& rule, long depth = 8, Optimizer optimizer = adamw) {
   std::vector<Member> family;
   for (const long n : sizes) {
     Shape target = shape_of(n), base = shape_of(64);
     target.depth = base.depth = depth;
-    family.push_back({n, make_plan(rule, {.model = target, .base = base})});
+    family.push_back({n, make_plan(rule, {.model = target, .base = base, .optimizer = optimizer})});
   }
   return family;
+}
+
+/// All layers under descent at a step, whose gradients differ by what factor they like, and whose updates are their
+/// gradients times the plan's rates.
+Records of_descent(const std::vector<Member>& family, const std::string& part, long step = 1) {
+  Records records;
+  numeric::RandomStream stream(3, part);
+  for (const Member& member : family) {
+    for (const Entry& entry : member.plan.entries) {
+      if (place_of(member.plan.shape, entry.name) != part) continue;
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        const double gradient = std::exp(stream.normal()) / static_cast<double>(member.size);
+        const double update = entry.learning_rate.value * gradient;
+        const Run run{member.size, seed};
+        records.add({Signal::gradient, entry.name}, step - 1, run, all_of(entry, gradient));
+        records.add({Signal::update, entry.name}, step, run, all_of(entry, update));
+      }
+    }
+  }
+  return records;
+}
+
+/// The records, in which nothing but the head moves at step 1, and what moved then moves at step 2.
+Records behind_zero_head(const Records& records, const std::vector<Member>& family) {
+  Records later;
+  for (const Member& member : family) {
+    const Entry& head = member.plan.at("head");
+    for (std::uint64_t seed = 1; seed <= 3; ++seed)
+      later.add({Signal::update, "head"}, 1, {member.size, seed},
+                all_of(head, head.learning_rate.value));
+  }
+  records.for_each([&](const Quantity& quantity, long step, const Run& run, const Moments& m) {
+    later.add(quantity, step, run, {0, 0, m.count});
+    later.add(quantity, step + 1, run, m);
+  });
+  return later;
 }
 
 }  // namespace
@@ -137,14 +177,48 @@ TEST_CASE("Of two layers, the one whose factor changes with the size fails by it
   }
 }
 
+TEST_CASE("Under plain descent, a layer whose update is not its gradient times the rate fails") {
+  const std::vector<Member> family = deep_family("maximal-update", 8, sgd);
+  const Records right = of_descent(family, "mlp_down");
+  CHECK(coordinate_check(right, family).diagnosis.empty());
+  const Report wrong =
+      coordinate_check(times(right, {Signal::update, "layer.5.mlp_down"}, 256, 2), family);
+  CHECK(wrong.verdict == Verdict::fail);
+  CHECK_THAT(wrong.diagnosis,
+             ContainsSubstring("2 times as large in layer.5.mlp_down of size 256"));
+  // With momentum, a later update has gradients of earlier steps too, in each layer and size another part.
+  Records momentum = right;
+  momentum.merge(
+      times(times(of_descent(family, "mlp_down", 2), {Signal::update, "layer.5.mlp_down"}, 256, 2),
+            {Signal::update, "layer.2.mlp_down"}, 512, 1.6));
+  CHECK(coordinate_check(momentum, family).diagnosis.empty());
+}
+
+TEST_CASE(
+    "Behind a head that begins at zero, layers are compared in the first step that moves them") {
+  const std::vector<Member> family = deep_family(MaximalUpdate{.zero_head = true});
+  const Records right = of_layers(family, "mlp_down", Signal::update);
+  CHECK(coordinate_check(behind_zero_head(right, family), family).diagnosis.empty());
+  const Records wrong = times(right, {Signal::update, "layer.5.mlp_down"}, 256, 2);
+  const Report report = coordinate_check(behind_zero_head(wrong, family), family);
+  CHECK(report.verdict == Verdict::fail);
+  CHECK_THAT(report.diagnosis,
+             ContainsSubstring(" times as large in layer.5.mlp_down of size 256"));
+  // All layers together, as an epsilon makes those of one size smaller: within the margin of the first order.
+  const Records smaller = times(right, {Signal::update, "mlp_down"}, 512, 0.8);
+  CHECK(coordinate_check(behind_zero_head(smaller, family), family).diagnosis.empty());
+}
+
 TEST_CASE("Layers that are correct are off as seldom as the deviate says") {
+  const auto rms = [](const std::string&, const Run&, const Moments& moments) {
+    return moments.rms();
+  };
   for (const long depth : {2, 8}) {
     int beyond = 0;
     const std::vector<Member> family = deep_family("maximal-update", depth);
     for (std::uint64_t draw = 1; draw <= 1000; ++draw) {
       const Records right = of_layers(family, "mlp_down", Signal::update, 0.02, draw);
-      const auto found =
-          outlying_layer(right, family, {Signal::update, "mlp_down"}, 1, &Moments::rms, 0);
+      const auto found = outlying_layer(right, family, {Signal::update, "mlp_down"}, 1, rms, 0);
       beyond += found && found->deviation > 2.575829 ? 1 : 0;
     }
     INFO(depth << ": " << beyond);

@@ -59,6 +59,40 @@ TEST_CASE("Layers whose output was not recorded are named") {
         "layer.*.mlp_up (update), head (update), not recorded");
 }
 
+TEST_CASE("A layer that the plan does not have is not taken together with those that it has") {
+  const std::vector<Member> family = family_of("maximal-update");  // two layers
+  for (const Quantity& quantity : {Quantity{Signal::update, "layer.7.mlp_down"},
+                                   Quantity{Signal::value, "layer.2.mlp.output"}}) {
+    Records records = follow(family);
+    add(records, quantity.signal, quantity.name, 1, 0);
+    const Report report = coordinate_check(records, family);
+    CHECK(report.verdict == Verdict::inconclusive);
+    REQUIRE(report.missing.size() == 1);
+    CHECK(report.missing.front() == "plans of the models that were recorded: " + quantity.name +
+                                        " (" + std::string(word(signal_words, quantity.signal)) +
+                                        ") at size 64, whose plan has no such layer");
+  }
+  CHECK(coordinate_check(follow(family), family).verdict == Verdict::pass);
+}
+
+TEST_CASE("Tensors of which a part was recorded are named") {
+  const std::vector<Member> family = family_of("maximal-update");
+  const auto left_out = [&](double part) {
+    Records records;
+    for (const Member& member : family) {
+      for (const Entry& entry : member.plan.entries) {
+        const double count = static_cast<double>(entry.rows * entry.columns) *
+                             (entry.name == "layer.1.mlp_down" ? part : 1);
+        records.add({Signal::gradient, entry.name}, 0, {member.size, 1},
+                    {count, count, static_cast<std::uint64_t>(count)});
+      }
+    }
+    return coordinate_check(records, family).left_out;
+  };
+  CHECK(left_out(0.5).back() == "layer.1.mlp_down (gradient): 50 % of its entries were recorded");
+  CHECK(left_out(1).back() != left_out(0.5).back());
+}
+
 TEST_CASE("Layers are taken together where all runs have them, and steps move them all") {
   const std::vector<Member> family = family_of("maximal-update");
   const auto missing = [&](Signal signal, const std::string& name, double rms, long without) {

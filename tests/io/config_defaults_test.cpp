@@ -169,4 +169,13 @@ TEST_CASE("A head of mT5 that is tied has no factor", "[config]") {
   CHECK(io::describe_config(config("mt5")).code == plan::CodeFactors{.scores = 1});
 }
 
+TEST_CASE("A flag is no size, and text is no flag", "[config]") {
+  CHECK(refusal(config("gpt_oss", {{"num_local_experts", true}})) ==
+        "config.json: num_local_experts = true: expected a whole number from 1 to 2^30");
+  CHECK(refusal(config("gpt_oss", {{"num_key_value_heads", false}})) ==
+        "config.json: num_key_value_heads = false: expected a whole number from 1 to 2^30");
+  CHECK(refusal(config("llama", {{"attention_bias", "true"}})) ==
+        "config.json: attention_bias = \"true\": expected true, false or a whole number");
+}
+
 }  // namespace config_defaults

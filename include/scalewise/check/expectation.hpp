@@ -94,6 +94,9 @@ inline Band with_own_logits(const Band& gradient, const std::optional<Band>& log
           gradient.high + (std::max)(0.0, logits->high - 0.5)};
 }
 
+/// A first step of descent is the rate times the gradient; with momentum, later ones have older gradients too.
+constexpr Regime descent_regime(bool first) { return first ? Regime::exact : Regime::later; }
+
 inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
                                                   const std::string& place, Group group,
                                                   Signal signal, long step) {
@@ -118,11 +121,11 @@ inline std::optional<Expectation> tensor_expected(const Prediction& prediction,
   const Band band = prediction.update(group, step);
   if (band.is_zero()) return Expectation{band, Regime::exact};
   const GroupExponents& tensor = *prediction.tensor(place);
+  const bool first = step == 1 || prediction.update(group, step - 1).is_zero();
   if (tensor.normalization == policy::Normalization::none) {
-    return Expectation{tensor.rate, Regime::exact, Measure::per_gradient};
+    return Expectation{tensor.rate, descent_regime(first), Measure::per_gradient};
   }
   const Band own = prediction.normalized_update(place);  // the group's may be of several tensors
-  const bool first = step == 1 || prediction.update(group, step - 1).is_zero();
   const bool exact = step == 1 && !begins_square(tensor);
   if (step > 1 && !prediction.has_limit()) return {};
   if (!first && !prediction.has_later_steps()) return {};
@@ -198,7 +201,7 @@ inline std::optional<Expectation> role_expected(const Prediction& prediction,
     return Expectation{prediction.parameter(place, tensor->group), Regime::exact};
   }
   if (tensor->normalization == policy::Normalization::none) {
-    return Expectation{tensor->rate, Regime::exact, Measure::per_gradient};
+    return Expectation{tensor->rate, descent_regime(step == 1), Measure::per_gradient};
   }
   const bool by_entry = tensor->normalization == policy::Normalization::by_entry;
   return Expectation{prediction.normalized_update(place),

@@ -121,22 +121,29 @@ inline bool spans(const SizeCurve& curve) {
 }  // namespace detail
 
 /// The size, or the layer of one, that is farthest from its plan; none of what is not exact, nor of steps that Muon makes
-/// nearly orthogonal, which differ a little between matrices.
+/// nearly orthogonal, which differ a little between matrices. Of first updates behind a head that begins at zero, only the
+/// layer: an epsilon, which bends what comes from small gradients, is that of all layers of a size.
 /// `records`: with their layers.
 inline std::optional<Outlier> outlier_of(const Judgement& j, const Records& records,
                                          const std::vector<Member>& family, double margin) {
-  if (!j.measured || !j.expected || j.expected->regime != Regime::exact ||
-      j.expected->band.is_zero())
-    return {};
+  if (!j.measured || !j.expected || j.expected->band.is_zero()) return {};
   const Measure measure = j.expected->measure;
+  const bool exact = j.expected->regime == Regime::exact;
+  const bool by_entry = measure == Measure::entry, per_gradient = measure == Measure::per_gradient;
+  if (!exact && !by_entry) return {};
   if (j.curve.quantity.signal == Signal::update && measure == Measure::rms) return {};
-  std::optional<Outlier> found = outlying_size(j.curve, family, margin);
+  std::optional<Outlier> found;
+  if (exact) found = outlying_size(j.curve, family, margin);
   // The tensors of a list are judged one by one.
-  if (measure == Measure::per_gradient || family.front().plan.shape.blocks == Blocks::listed)
-    return found;
+  if (family.front().plan.shape.blocks == Blocks::listed) return found;
+  const auto number = [&](const std::string& name, const Run& run, const Moments& moments) {
+    if (!per_gradient) return by_entry ? moments.entry() : moments.rms();
+    const Records::Runs* gradients = records.find({Signal::gradient, name}, j.curve.step - 1);
+    if (gradients == nullptr || !gradients->contains(run)) return 0.0;
+    return moments.rms() / gradients->at(run).rms();
+  };
   std::optional<Outlier> layer =
-      outlying_layer(records, family, j.curve.quantity, j.curve.step,
-                     measure == Measure::entry ? &Moments::entry : &Moments::rms, margin);
+      outlying_layer(records, family, j.curve.quantity, j.curve.step, number, margin);
   // A layer that is beyond doubt says more than the size that it moves. No threshold of fewer than 8000 slopes is higher.
   constexpr double beyond_doubt = 5;
   const double size = found ? (std::min)(found->deviation, beyond_doubt) : 0;

@@ -70,16 +70,6 @@ inline void require_updates_from_1(const Records& records) {
   });
 }
 
-/// How many entries the tensors of a place have in a plan, all layers together.
-inline std::uint64_t entries_of(const Plan& plan, const std::string& place) {
-  std::uint64_t count = 0;
-  for (const Entry& entry : plan.entries) {
-    if (place_of(plan.shape, entry.name) == place)
-      count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
-  }
-  return count;
-}
-
 /// The sizes whose records name another plan than the family's.
 inline std::set<long> of_other_plans(const Records& records, const std::vector<Member>& family) {
   std::map<long, std::string> own;
@@ -105,13 +95,14 @@ class JudgeableSearch {
 
   Judgeable run() && {
     names();
-    result_.of_these_plans = plans() && counts() && !alike() && one_batch();
+    result_.of_these_plans = plans() && layers() && counts() && !alike() && one_batch();
     idle_steps();
     batches();
     miss(changing_batch(records_, plan_));
     for (std::string& line : absent_outputs(records_, plan_))
       result_.left_out.push_back(std::move(line));
     leave_out(absent_tensors(records_, plan_));
+    leave_out(partial_tensors(records_, family_));
     if (layer_names(plan_) == layer_names(family_.back().plan))
       miss(uneven_layers(records_, plan_.shape));
     if (plan_.shape.blocks == Blocks::listed) {
@@ -175,6 +166,13 @@ class JudgeableSearch {
         fmt::join(others, ", "),
         first.name.empty() ? "the one given" : messages::printable(first.name)));
     return false;
+  }
+
+  bool layers() {
+    std::string beyond = layers_beyond(records_, family_);
+    const bool none = beyond.empty();
+    miss(std::move(beyond));
+    return none;
   }
 
   /// A model of another shape than the plan's has other numbers of entries. Parts of tensors may be

@@ -149,12 +149,12 @@ inline std::optional<Outlier> outlying_size(const SizeCurve& curve,
 /// For the initial parameters and the updates of a step: the layer that lies farthest from what its plan says of it,
 /// compared with the other layers of its size, and with the smallest size that has it: a factor that a layer has at all
 /// sizes is not a mistake of the scaling. Of two layers, the one that changes more from the smallest size on.
-/// `records`: with their layers; `measure`: of each run's moments.
+/// `records`: with their layers; `measure`: of a layer's name and a run's moments.
 /// Requires: every recorded size has a member.
-inline std::optional<Outlier> outlying_layer(const Records& records,
-                                             const std::vector<Member>& family,
-                                             const Quantity& place, long step,
-                                             double (Moments::*measure)() const, double margin) {
+template <class Measured>
+std::optional<Outlier> outlying_layer(const Records& records, const std::vector<Member>& family,
+                                      const Quantity& place, long step, const Measured& measure,
+                                      double margin) {
   const Shape& shape = family.front().plan.shape;
   std::map<long, std::map<std::string, detail::LogGroup>> sizes;
   double number = 0;
@@ -168,7 +168,7 @@ inline std::optional<Outlier> outlying_layer(const Records& records,
         ++number;
         layer = {quantity.name, run.size, {}};
       }
-      layer.logs.push_back((moments.*measure)());
+      layer.logs.push_back(measure(quantity.name, run, moments));
     }
   }
   const bool pairs = std::all_of(sizes.begin(), sizes.end(),

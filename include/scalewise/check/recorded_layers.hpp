@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>
@@ -15,14 +16,26 @@
 
 #include "scalewise/architecture/numbered_tensors.hpp"
 #include "scalewise/architecture/observables.hpp"
+#include "scalewise/architecture/tensor_name.hpp"
 #include "scalewise/check/records.hpp"
+#include "scalewise/check/scales.hpp"
 #include "scalewise/plan/plan.hpp"
 
 // The layers of a place are judged together, as one quantity: what that would hide is looked for here.
 
 namespace scalewise::check::detail {
 
-/// "layer.0.", … of the smallest model.
+/// How many entries the tensor of a name has in a plan, or those of a place, all layers together.
+inline std::uint64_t entries_of(const Plan& plan, const std::string& name) {
+  std::uint64_t count = 0;
+  for (const Entry& entry : plan.entries) {
+    if (entry.name == name || place_of(plan.shape, entry.name) == name)
+      count += static_cast<std::uint64_t>(entry.rows) * static_cast<std::uint64_t>(entry.columns);
+  }
+  return count;
+}
+
+/// "layer.0.", … of a model.
 inline std::vector<std::string> layer_names(const Plan& plan) {
   std::vector<std::string> names;
   for (const Entry& entry : plan::entries_of_shape(plan)) {
@@ -91,6 +104,46 @@ inline std::string absent_tensors(const Records& records, const Plan& plan) {
     }
   }
   return absent.empty() ? "" : scalewise::detail::up_to_three(absent) + ", not recorded";
+}
+
+/// A name with a layer that its model does not have; empty where there is none.
+/// Requires: every recorded size has a member.
+inline std::string layers_beyond(const Records& records, const std::vector<Member>& family) {
+  if (family.front().plan.shape.blocks == Blocks::listed) return {};
+  std::map<long, std::set<std::string>> layers;  // by size
+  for (const Member& member : family) {
+    for (const Entry& entry : member.plan.entries)
+      layers[member.size].insert(architecture::tensor_name(entry.name).prefix());
+  }
+  for (const auto& [quantity, steps] : records.all()) {
+    const architecture::TensorName name = architecture::tensor_name(quantity.name);
+    if (name.layer < 0) continue;
+    for (const auto& [run, moments] : steps.begin()->second) {
+      if (layers[run.size].contains(name.prefix())) continue;
+      return fmt::format(
+          "plans of the models that were recorded: {} ({}) at size {}, whose plan has no such "
+          "layer",
+          quantity.name, word(signal_words, quantity.signal), run.size);
+    }
+  }
+  return {};
+}
+
+/// A line for tensors of which only a part was recorded; empty where there are none.
+/// Requires: every recorded size has a member.
+inline std::string partial_tensors(const Records& records, const std::vector<Member>& family) {
+  std::vector<std::string> partial;
+  for (const auto& [quantity, steps] : records.all()) {
+    if (is_activation(quantity.signal)) continue;
+    const auto& [run, moments] = *steps.begin()->second.begin();
+    const std::uint64_t planned = entries_of(member_of(family, run.size)->plan, quantity.name);
+    if (moments.count > 1 && moments.count < planned) {
+      partial.push_back(fmt::format(
+          "{} ({}): {:.3g} % of its entries", quantity.name, word(signal_words, quantity.signal),
+          100.0 * static_cast<double>(moments.count) / static_cast<double>(planned)));
+    }
+  }
+  return partial.empty() ? "" : scalewise::detail::up_to_three(partial) + " were recorded";
 }
 
 /// A layer that a run lacks though other runs have it at the same step; empty where there is none.

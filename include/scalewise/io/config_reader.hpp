@@ -58,6 +58,14 @@ class ConfigReader {
     return value == nullptr ? *otherwise : size_of(*value, key, expectation);
   }
 
+  /// A required size, or a flag: 1 or 0.
+  long size_or_flag(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_number()) return size(key);
+    if (!value->is_boolean()) throw error(key, "true, false or a whole number");
+    return value->get<bool>() ? 1 : 0;
+  }
+
   /// Rows of a table of positions whose first two no token uses.
   long positions_after_two(const char* key) const {
     const long positions = size(key);

@@ -12,8 +12,8 @@ namespace scalewise::detail {
 ///     width n = hidden_size           the width; depth L = …: the number of layers
 ///     grows H = num_attention_heads   a size in proportion to the width
 ///     keys K = num_key_value_heads or H        the same, but a single key head stays one; of keys the first given
-///     let C = head_dim or n/H         a size that does not grow, or a flag; "or null H" is for a key that is null,
-///                                     "or -1 P" for one that is -1 or missing
+///     let C = head_dim or n/H         a size that does not grow, or in small letters a flag; "or null H" is for a key
+///                                     that is null, "or -1 P" for one that is -1 or missing
 ///     let E = num_local_experts       the number of experts, which a base may have fewer of
 ///     deep M = encoder_layers         a number of layers in proportion to the depth
 ///     layer sparse = CONDITION        a flag of each layer

@@ -171,7 +171,7 @@ class ModelTableReader {
     const SizeExpression::Value value = [&](const std::string& name) {
       if (name == "l") return layer_;
       const auto symbol = symbols_.find(name);
-      if (symbol == symbols_.end()) return key_value(name, condition);
+      if (symbol == symbols_.end()) return key_value(name, condition, true);
       meaning += (meaning.empty() ? "" : ", ") + name + " is " + symbol->second.key();
       return of_base ? size_of(name) : target_of(name);
     };
@@ -182,23 +182,22 @@ class ModelTableReader {
     }
   }
 
-  /// A key of the configuration; of conditions one that is missing is false.
-  long key_value(const std::string& key, bool condition) {
+  /// A key of the configuration: a size, or what may be a flag. Of conditions one that is missing is false.
+  long key_value(const std::string& key, bool condition, bool flag) {
     if (key == "classes") return config_.classes();
     if (key == "image_height") return config_.sides("image_size", 224).first;
     if (key == "image_width") return config_.sides("image_size", 224).second;
     if (key == "patch_height") return config_.sides("patch_size", target_of("patch")).first;
     if (key == "patch_width") return config_.sides("patch_size", target_of("patch")).second;
     const nlohmann::ordered_json* value = config_.find(key.c_str());
-    if (value != nullptr && value->is_boolean()) return value->get<bool>() ? 1 : 0;
-    if (value == nullptr && condition) return 0;
-    if (value != nullptr && *value == 0) return 0;
-    return config_.size(key.c_str());
+    if (value == nullptr ? condition : *value == 0) return 0;
+    return flag ? config_.size_or_flag(key.c_str()) : config_.size(key.c_str());
   }
 
   /// The first alternative that the configuration has; the last needs no key. Where a key is needed and all are null
   /// or missing, an error names the first that is null, or else the first.
   long first_given(const std::string& name, const std::string& text) {
+    const bool flag = symbols_.at(name).kind == "let" && name[0] > 'Z';  // H is a size
     std::string key, null;
     for (std::size_t begin = 0;;) {
       const std::size_t end = (std::min)(text.find(" or ", begin), text.size());
@@ -210,14 +209,14 @@ class ModelTableReader {
           (part == name || !symbols_.contains(part));
       if (part.starts_with("null ")) {
         if (config_.has(key.c_str())) return expression(part.substr(5), false);
-        if (last) return key_value(key, false);  // which is missing
+        if (last) return key_value(key, false, flag);  // which is missing
       } else if (!is_key) {
         return expression(part.substr(part.starts_with("-1 ") ? 3 : 0), false);
       } else if (const auto* value = config_.find(part.c_str());
                  value != nullptr && !(*value == -1 && text.compare(end, 7, " or -1 ") == 0)) {
-        return key_value(part, false);
+        return key_value(part, false, flag);
       } else if (last) {
-        return key_value(null.empty() ? text.substr(0, text.find(" or ")) : null, false);
+        return key_value(null.empty() ? text.substr(0, text.find(" or ")) : null, false, flag);
       }
       if (null.empty() && config_.has(part.c_str())) null = part;
       key = part, begin = end + 4;
