@@ -425,6 +425,17 @@ TEST_CASE("constants of a plan") {
     }
     CHECK_THAT(refusal(plan),
                ContainsSubstring("= 0 with variance 0.25: expected 0 with variance"));
+    // DeepNorm's skip of (2 · 2 layers)^¼ and more.
+    CHECK_THAT(
+        refusal(make_plan(DeepNorm{}, {.model = shape})),
+        ContainsSubstring("skip multiplier = ") && ContainsSubstring(": expected 1 (hint: "));
+    plan = make_plan(Gpt2{}, {.model = shape});
+    plan.model.residuals.back().branch.value = 0.5;
+    CHECK_THAT(refusal(plan), ContainsSubstring("branch"));
+    plan = make_plan(Gpt2{}, {.model = shape});
+    plan.model.attention_scale.value = 1 / static_cast<double>(plan.shape.head_dim);
+    CHECK_THAT(refusal(plan), ContainsSubstring("attention_scale = ") &&
+                                  ContainsSubstring("divides scores by √C"));
     shape.gated_mlp = true;
     CHECK_THAT(refusal(make_plan(Gpt2{}, {.model = shape})),
                ContainsSubstring("layer.0.mlp_gate = mlp_gate: expected no such tensor (hint: "));

@@ -182,6 +182,29 @@ TEST_CASE("Moments that no tokens have are refused, and averages over one token"
   CHECK_THAT(says(correlated(1, 2), fine),
              ContainsSubstring("covariance of the input = 2: expected"));
   CHECK_THAT(says(correlated(1, -0.5), fine), ContainsSubstring("covariance of the input = -0.5"));
+  CHECK(says(correlated(0, 0), fine) ==
+        "variance of the input = 0: expected a positive number (hint: norms divide by it, and have "
+        "no "
+        "epsilon)");
+
+  // Token by token, too.
+  const auto of_tokens = [&](const SignalMoments& input, const SignalMoments& gradient) {
+    constexpr std::size_t tokens = 256;
+    return error_message([&] {
+      propagate_tokens(layers, TokenCovariance(tokens, input),
+                       [&](const TokenCovariance&) { return TokenCovariance(tokens, gradient); });
+    });
+  };
+  CHECK(of_tokens(fine, fine) == "no error");
+  const auto refused = [](const std::string& text) {
+    return text.substr(0, text.find(": expected"));
+  };
+  for (const SignalMoments& none : {correlated(-1, 0), correlated(std::nan(""), 0),
+                                    correlated(1, 2), correlated(1, -0.5), correlated(0, 0)}) {
+    INFO(none.variance << " " << none.covariance);
+    CHECK(refused(of_tokens(none, fine)) == refused(says(none, fine)));
+    if (none.variance != 0) CHECK(refused(of_tokens(fine, none)) == refused(says(fine, none)));
+  }
   for (Block& block : layers.blocks) {
     if (auto* a = std::get_if<Attention>(&block.inner)) a->length = 1;
   }

@@ -77,6 +77,22 @@ inline void check_covered(const Plan& plan) {
   }
 }
 
+/// Throws:   InvalidInput for factors of the model that the theory has as 1, and scores over another number than √C.
+inline void check_factors(const Plan& plan) {
+  const auto require = [](const std::string& name, double value, double expected) {
+    if (std::abs(value - expected) <= 1e-12) return;
+    throw InvalidInput(
+        name, numeric::number_text(value), numeric::number_text(expected),
+        "the effective theory adds blocks to the stream as they are, and divides scores by √C");
+  };
+  for (const Residual& residual : plan.model.residuals) {
+    require("skip multiplier", residual.skip.value, 1);
+    require("branch multiplier", residual.branch.value, 1);
+  }
+  require("attention_scale", plan.model.attention_scale.value,
+          1 / std::sqrt(static_cast<double>(plan.shape.head_dim)));
+}
+
 /// C_G and Λ_G of a group; nothing where the plan has no such tensor.
 inline std::optional<GroupScale> group_scale(const Plan& plan, Group group, double s) {
   const bool normalized = plan.optimizer.normalization == policy::Normalization::by_entry;
@@ -108,7 +124,8 @@ inline std::optional<GroupScale> group_scale(const Plan& plan, Group group, doub
 /// Units:    s is that of the table, 0 neural-tangent, 1 maximal-update.
 /// Throws:   InvalidInput for a plan relative to a base, s outside [0, 1], a group whose layers
 ///           differ, an optimizer that normalizes whole matrices, a tensor that the theory lacks,
-///           such as a gate, or a gain or bias that starts elsewhere than at 1 or 0.
+///           such as a gate, a gain or bias that starts elsewhere than at 1 or 0, factors of residuals other than 1,
+///           and scores over another number than √C.
 /// Differs:  The multiplier of tied logits is not part of it: see EffectiveHead::shrinkage.
 inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double epsilon = 0) {
   check_plan(plan);
@@ -118,6 +135,7 @@ inline EffectiveScales effective_scales(const Plan& plan, double s = 0, double e
     throw InvalidInput("plan", plan.rule, "a rule with variances of its own",
                        "this one multiplies a base model's");
   }
+  detail::check_factors(plan);
   if (!(s >= 0 && s <= 1)) throw InvalidInput("s", numeric::number_text(s), "a number in [0, 1]");
   if (plan.optimizer.normalization == policy::Normalization::by_matrix) {
     throw InvalidInput("optimizer", std::string(plan.optimizer.name),

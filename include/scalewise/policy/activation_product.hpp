@@ -95,7 +95,7 @@ struct Preactivation {
 /// Equation: E f(x) f(y); of SiLU, c/4 + Σ a_k(v) a_k(w) r^k
 /// Source:   definition; ReLU and GELU in closed form, SiLU as x/2 + x/2 tanh(x/2), the second by Mehler's formula.
 /// Shapes:   x and y with covariance c
-/// Accuracy: relu, gelu: rounding; silu: 1e-13 for variances up to 4, then parts of √(v w): 2e-6 up to 100, and 2e-5.
+/// Accuracy: relu, gelu: rounding; silu: 1e-13 for variances up to 4, then parts of √(v w): 2e-6 up to 100, and 1.1e-4.
 inline double activation_product(const Preactivation& x, const Preactivation& y, double c) {
   const double v = x.variance, w = y.variance;
   if (x.activation == Activation::gelu) return gelu_product(v, w, c);

@@ -56,17 +56,8 @@ inline SignalMoments residual_sum(const Block& block, const SignalMoments& x,
   return sum(scaled(block.skip, x), scaled(block.branch, f));
 }
 
-/// Refuses what are no moments of tokens, and a single token, which attends to itself whatever its scores are.
-inline void require_moments(const Layers& layers, const char* whose, const SignalMoments& x) {
-  double tokens = 2;
-  for (const Block& block : layers.blocks) {
-    const auto* a = std::get_if<Attention>(&block.inner);
-    if (a != nullptr && !(a->length >= 2)) {
-      throw InvalidInput("length", numeric::number_text(a->length), "2 or more tokens",
-                         "propagate_tokens() takes one");
-    }
-    if (a != nullptr) tokens = (std::max)(tokens, a->length);
-  }
+/// Refuses what are no moments of so many tokens.
+inline void require_moments_of(double tokens, const char* whose, const SignalMoments& x) {
   const std::string name(whose);
   if (!(x.variance >= 0) || !std::isfinite(x.variance)) {
     throw InvalidInput("variance of the " + name, numeric::number_text(x.variance),
@@ -79,6 +70,27 @@ inline void require_moments(const Layers& layers, const char* whose, const Signa
         "covariance of the " + name, numeric::number_text(x.covariance),
         "a number from " + numeric::number_text(least) + " to " + numeric::number_text(x.variance));
   }
+}
+
+/// Refuses an input that a norm cannot divide by.
+inline void require_divisor(const Layers& layers, const SignalMoments& input) {
+  if (layers.placement == NormPlacement::none || input.variance + layers.norm_epsilon > 0) return;
+  throw InvalidInput("variance of the input", "0", "a positive number",
+                     "norms divide by it, and have no epsilon");
+}
+
+/// Refuses what are no moments of tokens, and a single token, which attends to itself whatever its scores are.
+inline void require_moments(const Layers& layers, const char* whose, const SignalMoments& x) {
+  double tokens = 2;
+  for (const Block& block : layers.blocks) {
+    const auto* a = std::get_if<Attention>(&block.inner);
+    if (a != nullptr && !(a->length >= 2)) {
+      throw InvalidInput("length", numeric::number_text(a->length), "2 or more tokens",
+                         "propagate_tokens() takes one");
+    }
+    if (a != nullptr) tokens = (std::max)(tokens, a->length);
+  }
+  require_moments_of(tokens, whose, x);
 }
 
 /// S of an attention block.
@@ -106,6 +118,7 @@ inline Profile propagate_forward(const Layers& layers, const SignalMoments& inpu
     throw InvalidInput("blocks per layer", std::to_string(layers.blocks_per_layer), "at least 1");
   }
   detail::require_moments(layers, "input", input);
+  detail::require_divisor(layers, input);
   const detail::Inner inner{reading};
   Profile profile;
   profile.blocks_per_layer = static_cast<std::size_t>(layers.blocks_per_layer);

@@ -122,6 +122,19 @@ class TokenBlock {
   const Block& block_;
 };
 
+/// Refuses what are no moments of tokens: a variance below 0, two tokens that are more than alike, and a sum of all tokens
+/// whose variance is negative.
+inline void require_moments_of_tokens(const char* whose, const TokenCovariance& x) {
+  for (std::size_t t = 0; t < x.tokens(); ++t) {
+    require_moments_of(2, whose, {0, x.at(t, t), 0});
+    for (std::size_t u = 0; u < t; ++u) {
+      const double most = std::sqrt(x.at(t, t) * x.at(u, u));
+      require_moments_of(2, whose, {0, most, x.at(t, u)});
+    }
+  }
+  if (x.tokens() > 1) require_moments_of(static_cast<double>(x.tokens()), whose, x.mean());
+}
+
 /// The stream before each of the blocks from `first` to before `end`; x is the first of them.
 inline std::vector<TokenCovariance> streams(const std::vector<TokenBlock>& blocks,
                                             std::size_t first, std::size_t end,
@@ -141,9 +154,12 @@ inline std::vector<TokenCovariance> streams(const std::vector<TokenBlock>& block
 ///           profile has averages over tokens and pairs
 /// Accuracy: as the blocks'.
 /// Time and memory: O(L²) per block, twice forward; O(L² √blocks) numbers are kept.
-/// Throws:   InvalidInput for moments of different lengths.
+/// Throws:   InvalidInput for moments of different lengths, and what are no moments.
 Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, const auto& gradient) {
   if (input.tokens() == 0) throw InvalidInput("input", "no tokens", "one token or more");
+  detail::require_moments_of_tokens("input", input);
+  for (std::size_t t = 0; t < input.tokens(); ++t)
+    detail::require_divisor(layers, correlated(input.at(t, t), 0));
   const std::size_t n = layers.blocks.size();
   std::vector<detail::TokenBlock> blocks;
   for (const Block& block : layers.blocks) blocks.emplace_back(layers, block);
@@ -169,6 +185,7 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
     throw InvalidInput("gradient", std::to_string(g.tokens()) + " tokens",
                        "as many as the input has: " + std::to_string(input.tokens()));
   }
+  detail::require_moments_of_tokens("gradient", g);
   profile.gradient[n] = g.mean();
   for (std::size_t segment = kept.size(); segment-- > 0;) {
     const std::size_t first = segment * stride;
