@@ -222,6 +222,9 @@ TEST_CASE("What two descriptions do not say is asked for", "[described]") {
   CHECK_THAT(
       refusal(mlp(128), mlp(128)),
       ContainsSubstring("base = the target itself: expected the same model at another width"));
+  ModelDescription bare = mlp(128);
+  bare.tensors.push_back({"position", other, "io", {16, 128}});
+  CHECK_THAT(refusal(bare, bare), ContainsSubstring("base = the target itself"));
   CHECK_THAT(refusal(mixture(64, 4), mixture(64, 2)),
              ContainsSubstring("base = as wide as the target"));
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scalewise/io/plan_json.hpp"
@@ -14,6 +15,7 @@ namespace {
 using namespace scalewise;
 using namespace scalewise::test::described;
 using enum TensorKind;
+using Catch::Matchers::WithinRel;
 
 /// A diffusion transformer (facebookresearch/DiT 4961bcb, models.py) with two tensors of a Mamba block of fixed rank in each
 /// layer (state-spaces/mamba 000b310, mamba_simple.py): the steps' embedder and the last modulation are hidden matrices
@@ -143,6 +145,38 @@ TEST_CASE("Layers of which some have experts are layers, also of a base as deep"
   CHECK(entry(plan, "layers.0.norm.weight").group == Group::norm_gain);
 }
 
+TEST_CASE("A bias outside of the layers has the inputs of its matrix", "[described]") {
+  // torch.nn.Linear draws both from U(-1/√fan_in, 1/√fan_in), of variance 1/(3 fan_in).
+  for (const bool layers : {false, true}) {
+    const auto model = [&](long n) {
+      std::vector<Given> rows;
+      const auto linear_of = [&](const std::string& name, long inputs, long outputs) {
+        rows.push_back({name + ".weight", linear, "oi", {outputs, inputs}});
+        rows.push_back({name + ".bias", bias, "o", {outputs}});
+      };
+      linear_of("first", 20, n);
+      linear_of("before", n, n);
+      for (const std::string at : {"layers.0", "layers.1"}) {
+        if (layers) linear_of(at, n, n);
+      }
+      linear_of("wide", n, 4 * n);
+      linear_of("last", 4 * n, 10);
+      return description(rows);
+    };
+    const Plan plan = planned(from_descriptions(model(256), model(64)), "pytorch");
+    for (const auto& [name, inputs] : std::vector<std::pair<std::string, double>>{
+             {"first", 20}, {"before", 256}, {"wide", 256}, {"last", 1024}}) {
+      INFO(name << (layers ? " beside layers" : ""));
+      CHECK(entry(plan, name + ".bias").fan_in == inputs);
+      CHECK_THAT(entry(plan, name + ".bias").init_variance.value,
+                 WithinRel(1 / (3 * inputs), 1e-12));
+      CHECK_THAT(entry(plan, name + ".weight").init_variance.value,
+                 WithinRel(1 / (3 * inputs), 1e-12));
+    }
+    CHECK(read_plan(to_json(plan).dump(), "plan") == plan);
+  }
+}
+
 TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
   const Plan plan = planned(from_descriptions(diffusion(128, 8), diffusion(64, 2)), "complete-p");
   CHECK(read_plan(to_json(plan).dump(), "plan") == plan);
@@ -150,7 +184,7 @@ TEST_CASE("A file keeps whether a tensor stands in the layers", "[described]") {
   for (const Extra& extra : plan.extras) {
     if (extra.in_layers) outside.push_back(extra.name);
   }
-  CHECK(outside == std::vector<std::string>{"t_embedder.mlp.2.weight",
+  CHECK(outside == std::vector<std::string>{"t_embedder.mlp.2.weight", "t_embedder.mlp.2.bias",
                                             "final_layer.adaLN_modulation.1.weight"});
 }
 

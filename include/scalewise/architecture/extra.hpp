@@ -33,7 +33,7 @@ struct Extra {
   std::string rows = "d_model";
   std::string columns = "1";
   std::string fan_in =
-      "";  // of a hidden_bias: its matrix's; of copies of a matrix side by side: that of one
+      "";  // of the bias of a matrix: that one's; of copies of a matrix side by side: that of one
   bool own_values = false;             // starts as the model itself does, whatever the rule draws
   std::optional<bool> in_layers = {};  // without, a name with `*` is, and else its group says so
 
@@ -141,14 +141,14 @@ class ExtraReader {
   /// As that of the group's own tensors: one-hot inputs and gains have 1.
   Scaling fan_in(const ExtraSide& rows) const {
     const Group group = extra_.group;
-    if (group == Group::hidden_bias) {
-      if (!extra_.fan_in.empty()) return side("fan_in", extra_.fan_in).scaling;
-      refuse("fan_in", "(none)", "the inputs of its matrix, such as d_model");
-    }
     if (!extra_.fan_in.empty()) {
-      if (architecture::reads_width(group)) return side("fan_in", extra_.fan_in).scaling;
-      refuse("fan_in", extra_.fan_in, "none", "only a hidden_bias has that of another tensor");
+      if (architecture::is_matrix_bias(group) || architecture::reads_width(group))
+        return side("fan_in", extra_.fan_in).scaling;
+      refuse("fan_in", extra_.fan_in, "none",
+             "only the bias of a matrix has that of another tensor");
     }
+    if (group == Group::hidden_bias)
+      refuse("fan_in", "(none)", "the inputs of its matrix, such as d_model");
     if (group == Group::head_bias) return symbols::d_model;
     if (group == Group::patch_bias) return symbols::patch_dim;
     return group == Group::patch_embedding || architecture::reads_width(group) ? rows.scaling

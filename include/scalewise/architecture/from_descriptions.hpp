@@ -45,9 +45,9 @@ class DescriptionReader : DescribedSizes {
     names_sizes_ = names_sizes;
     tied_is_given_ = model_.shape.tied_head.value_or(false);
     say("depth", depth_, depth_reason_);
-    require_roles();
     find_experts();
     find_width();
+    require_roles();
     require_one_vocabulary();
     find_expert_features();
     find_places();
@@ -82,8 +82,11 @@ class DescriptionReader : DescribedSizes {
                            "; of matrices and experts their kind, where they are described");
   }
 
-  /// Where a vector stands: in the layers, or before or after them.
+  /// Where a vector stands: in the layers, or before or after them; there, a bias is that of its matrix.
   Group vector_group(std::size_t i, bool gain, bool grows) const {
+    const auto matrix = matrices_.find(module_of(target_.tensors[i].name));
+    if (!gain && grows && matrix != matrices_.end() && !in_layers(target_.tensors[i].name))
+      return side(matrix->second, 'i').grows() ? Group::hidden_bias : Group::patch_bias;
     const bool may_be_last = layers_.empty() && !gain && !grows && i > last_in_layers_;
     if (in_layers(target_.tensors[i].name) || (layers_.empty() && !may_be_last)) {
       return gain ? Group::norm_gain : Group::hidden_bias;
@@ -255,7 +258,8 @@ class DescriptionReader : DescribedSizes {
     } else {
       extra.rows =
           times_copies(copies, [&](long some) { return size_text(i, "size", whole(i), some); });
-      if (group == Group::hidden_bias) extra.fan_in = inputs_of_matrix(tensor.name);
+      if (architecture::is_matrix_bias(group)) extra.fan_in = inputs_of_matrix(tensor.name);
+      if (group == Group::head_bias && extra.fan_in == "d_model") extra.fan_in.clear();
     }
     fold_layers(i, extra, reason);
   }

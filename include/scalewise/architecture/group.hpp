@@ -179,6 +179,11 @@ constexpr bool is_vector(Group group) {
   return group == Group::class_token || (!is_matrix(group) && group != Group::relative_position);
 }
 
+/// True for biases that belong to a matrix, not to a norm.
+constexpr bool is_matrix_bias(Group group) {
+  return group == Group::hidden_bias || group == Group::patch_bias || group == Group::head_bias;
+}
+
 /// True for gains and biases of norms.
 constexpr bool is_norm(Group group) {
   return is_norm_gain(group) || group == Group::norm_bias || group == Group::embedding_norm_bias ||
