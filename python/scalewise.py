@@ -129,7 +129,7 @@ def _padding_rows(model: Any) -> Dict[int, int]:
 def apply(model: Model, plan: Plan, base_std: BaseStd = None, seed: int = 0, keep: Sequence[str] = ()) -> None:
     """Draws every tensor from its planned distribution, in place; rows of padding become zero. Vectors whose distribution
     is "own" stay as they are, and tensors whose names in the plan match a pattern of `keep`, such as "*.norm.weight". Norms of
-    a module that multiply by 1 + weight, as Gemma's, get 1 less.
+    a module that multiply by 1 + weight, as Gemma's, get 1 less. Gains of 0 are refused where this cannot be found out.
 
     Under a relative rule, variances are factors on those of the base model: `base_std` is its standard
     deviation, one for all, by group, or a function of a tensor's name in the plan that returns one of these. An entry's
@@ -226,7 +226,7 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
             group["lr"] = lr * group["lr_factor"]
 
 
-Optimizers = Union[torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]]
+Optimizers = Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer], Mapping[str, torch.optim.Optimizer]]
 
 
 def _class_problem(plan: Plan, field: str, optimizer: torch.optim.Optimizer, name: str) -> Optional[str]:
@@ -279,12 +279,28 @@ def _factor_problem(field: str, optimizer: Any, group: Dict[str, Any], plan: Pla
     return None
 
 
+def _optimizers(given: Optimizers, known: List[str]) -> Dict[Any, torch.optim.Optimizer]:
+    """Optimizers by the names that the plan has for them, those of a list by number, or one alone as ""."""
+    by_name = isinstance(given, Mapping)
+    found = dict(given if by_name else enumerate(given) if isinstance(given, (list, tuple)) else {"": given})
+    fail(f"optimizer = {shown(one)}: expected an optimizer, a list of them, or a dict by name"
+         for one in found.values() if not hasattr(one, "param_groups"))
+    if by_name and not found.keys() <= set(known):
+        raise ValueError(f"optimizer[{', '.join(map(repr, found))}]: expected the plan's optimizers as keys, which are "
+                         f"{', '.join(known)} (hint: a list may have several of one kind)")
+    return found
+
+
+def _field(key: Any) -> str:
+    return "optimizer" if key == "" else f"optimizer[{key!r}]"
+
+
 def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optional[float] = None,
                     weight_decay: float = 0.0, eps: float = 1e-8) -> None:
     """Compares what the optimizer uses with the plan; call it again at every checkpoint: a scheduler with one lowest
     rate for all groups breaks the ratios little by little.
 
-    Under Muon give both: {"muon-original": muon, "adamw": adamw}.
+    Under Muon give both: {"muon-original": muon, "adamw": adamw}. A list may have several of one kind.
     Without `lr` the global rate is that of a tensor whose factor is 1, or nearest to it, of each optimizer: ratios
     alone count.
     Numbers agree within 1e-5, as optimizers may keep floats.
@@ -294,28 +310,26 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
     """
     fail(_settings_problems(weight_decay=weight_decay, eps=eps, **({} if lr is None else {"lr": lr})))
     problems, held, holder = [], {}, {}
-    optimizers = optimizer if isinstance(optimizer, Mapping) else {"": optimizer}
-    fail(f"optimizer = {shown(one)}: expected an optimizer, or a dict of them by name"
-         for one in optimizers.values() if not hasattr(one, "param_groups"))
+    pairs, by_name = match(model, plan, in_one_piece=False), isinstance(optimizer, Mapping)
+    known = sorted({_optimizer_of(plan, t) for t, _ in pairs})
+    optimizers = _optimizers(optimizer, known)
     every_group = [(name, group) for name, one in optimizers.items() for group in one.param_groups]
     for of, group in every_group:
         for parameter in group["params"]:
             held.setdefault(id(parameter), []).append(group)
             holder[id(parameter)] = of
-    pairs = match(model, plan, in_one_piece=False)
-    lrs: Dict[str, float] = collections.defaultdict(lambda: lr or 0.0)
-    for name in {_optimizer_of(plan, t) for t, _ in pairs} if lr is None else ():
+    lrs = {name: lr for name in known}
+    for name in known if lr is None else ():
         trained = [(abs(math.log(t["learning_rate"])), held[id(p)][0]["lr"] / t["learning_rate"]) for t, p in pairs
                    if "lr" in held.get(id(p), [{}])[0] and t["learning_rate"] > 0 and _optimizer_of(plan, t) == name]
         lrs[name] = min(trained)[1] if trained else 0.0
-    several = len({_optimizer_of(plan, t) for t, _ in pairs}) > 1
     other_classes = set()
     for of, name in sorted({(holder[id(p)], _optimizer_of(plan, t)) for t, p in pairs if id(p) in held}):
-        problem = _class_problem(plan, f"optimizer[{of!r}]" if of else "optimizer", optimizers[of], name)
-        if problem and of in ("", name):
+        problem = _class_problem(plan, _field(of), optimizers[of], name)
+        if problem and (not by_name or of == name):
             other_classes.add(of)
             problems.append(problem)
-    factors = [_factor_problem(f"optimizer[{of!r}]" if of else "optimizer", optimizers[of], held[id(p)][0], plan, t)
+    factors = [_factor_problem(_field(of), optimizers[of], held[id(p)][0], plan, t)
                for t, p in pairs if id(p) in held for of in [holder[id(p)]] if of not in other_classes]
     problems += dict.fromkeys(problem for problem in factors if problem)
     for tensor, parameter in pairs:
@@ -325,7 +339,7 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
         if len(groups) != 1:
             problems.append(f"{name}: in {len(groups)} places of the optimizer: expected one")
             continue
-        if holder[id(parameter)] not in ("", _optimizer_of(plan, tensor)):
+        if by_name and holder[id(parameter)] != _optimizer_of(plan, tensor):
             problems.append(f"{name}: in {holder[id(parameter)]}: expected {_optimizer_of(plan, tensor)}")
             continue
         for key, expected in _settings(plan, tensor, lrs[_optimizer_of(plan, tensor)], weight_decay, eps).items():
@@ -333,7 +347,7 @@ def check_optimizer(optimizer: Optimizers, model: Model, plan: Plan, lr: Optiona
                 key = "epsilon"
             if key not in groups[0]:
                 if holder[id(parameter)] not in other_classes:  # SGD has no epsilon
-                    of = f", as its optimizer is {_optimizer_of(plan, tensor)}" if several else ""
+                    of = f", as its optimizer is {_optimizer_of(plan, tensor)}" if len(known) > 1 else ""
                     problems.append(f"{name}: {key} (missing): expected {expected:.6g}{of}")
             elif not math.isclose(groups[0][key], expected, rel_tol=1e-5, abs_tol=0):
                 problems.append(f"{name}: {key} = {groups[0][key]:.6g}: expected {expected:.6g}")

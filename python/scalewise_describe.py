@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import torch
 
-from scalewise_plan import SITUATIONS, Plan, bare_name, fail, load, shown
+from scalewise_plan import PARAMETRIZED, SITUATIONS, Plan, bare_name, fail, load, shown
 
 __all__ = ["describe", "make_plan"]
 
@@ -55,15 +55,17 @@ def describe(model: torch.nn.Module, path: Union[None, str, "os.PathLike[str]"] 
     Kinds follow from the types of modules. `kinds` says those of others, by patterns of names: "linear:eoi" for experts,
     outputs and inputs; letters are i inputs, o outputs, k positions of a kernel, e copies. "fixed" leaves out what is never
     trained. What nobody says is "other": a vector with initial values of its own, or it needs a role (`plan --role`).
-    Raises: ValueError naming every parameter that is frozen, has been flattened, is quantized or has no shape yet, and
-    patterns without one.
+    Raises: ValueError naming every parameter that is frozen, has been flattened, is quantized or has no shape yet, or
+    belongs to a parametrization and has no kind in `kinds`, and patterns without one.
     """
     if not isinstance(model, torch.nn.Module):
         raise ValueError(f"model = {shown(model)}: expected a torch.nn.Module")
     tensors: List[Dict[str, Any]] = []
     first: Dict[int, str] = {}
+    said = {name for name, _ in model.named_parameters() if re.search(PARAMETRIZED, name)
+            and any(fnmatch.fnmatchcase(bare_name(name), pattern) for pattern in kinds or ())}
     problems = [f"{name}: {words}" for pattern, words in SITUATIONS.items()
-                for name, _ in model.named_parameters() if re.search(pattern, name)]
+                for name, _ in model.named_parameters() if re.search(pattern, name) and name not in said]
     unused = dict(kinds or {})
     for prefix, module in model.named_modules(remove_duplicate=False):
         for own, parameter in module._parameters.items():

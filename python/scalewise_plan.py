@@ -326,12 +326,15 @@ class Plan:
 # and FSDP of PyTorch 1.
 _WRAPPERS = {"module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module"}
 
+PARAMETRIZED = r"(^|\.)parametrizations\.[^.]+\.original\d*$"  # of torch.nn.utils.parametrize
+
 # Names that show why a model's tensors are not those of its plan.
 SITUATIONS = {
     r"(^|\.)_?flat_param(_\d+)?$": "FSDP has made one flat parameter of many: apply the plan before FullyShardedDataParallel, "
                                    "pass it use_orig_params=True for groups, or use fully_shard",
     r"(^|\.)lora_[A-Za-z_]+|(^|\.)base_layer\.": "the model has adapters (LoRA): a plan is for the model without them",
     r"(^|\.)weight_[gv]$": "the layer has weight_norm: a plan is for weights that are trained themselves",
+    PARAMETRIZED: "the layer has a parametrization: a plan is for weights that are trained themselves",
     r"(^|\.)weight_orig$": "the layer has spectral_norm or is pruned: a plan is for weights that are trained themselves",
     r"(^|\.)(qweight|qzeros|g_idx|weight_scale_inv|weight_scale|SCB|absmax|quant_state\S*)$":
         "the model is quantized: a plan is for weights that are trained"}

@@ -100,9 +100,10 @@ def _few(names: Sequence[str]) -> str:
 class _Pass:
     """One forward pass of the model, as the hooks saw it."""
 
-    def __init__(self, step: int, batch: List[torch.Tensor], same_batch: bool):
-        self.step, self.batch, self.same_batch = step, batch, same_batch
+    def __init__(self, number: int, step: int, batch: List[torch.Tensor], same_batch: bool):
+        self.number, self.step, self.batch, self.same_batch = number, step, batch, same_batch
         self.grad = False  # whether the logits require a gradient
+        self.gradient: List[Any] = []  # sums of theirs, once it is known
         self.records: Dict[Tuple[str, str], List[Any]] = {}
         self.values: Dict[str, torch.Tensor] = {}
 
@@ -177,7 +178,9 @@ class Recorder:
         self._stepped: Set[int] = set()  # optimizers, in the step under way
         self._active, self._step = True, 0
         self._now: Optional[_Pass] = None  # the pass under way
+        self._passes = 0
         self._last: Optional[_Pass] = None  # of this step, complete, and not yet recorded
+        self._trained: Optional[_Pass] = None  # of this step, the first whose loss was differentiated
         self._first: Optional[_Pass] = None  # the recorded pass of step 0
         self._recorded = False  # a pass of this step
         self._expected: Dict[str, str] = {}  # activations, and the module that shows them
@@ -191,6 +194,12 @@ class Recorder:
         if rounded:
             self._notes[f"{_few(list(rounded))}: updates are not recorded, as weights of 16 bits round them"] = None
         self._from_zero = stored_from_zero(model, plan, self._initial)
+        decayed = self._decayed()
+        if decayed:
+            line = (f"{_few(decayed)}: weight decay is part of their updates, which the check does not expect under "
+                    "sgd: record with weight_decay=0")
+            self._notes[line] = None
+            warnings.warn(line, stacklevel=2)
         owners = [(id(p), _owner(model, name, module)) for name, module in model.named_modules()
                   for p in module._parameters.values() if p is not None]
         listed = plan.plan["shape"].get("blocks") == "listed"
@@ -228,18 +237,27 @@ class Recorder:
         optimizer.step = types.MethodType(step, optimizer)  # type: ignore[method-assign]
         return optimizer, old, optimizer.step
 
+    def _decayed(self) -> List[str]:
+        """Tensors of sgd with decay, whose updates the check takes for gradients times a rate."""
+        decayed = {id(p) for one in self._optimizers for group in getattr(one, "param_groups", ())
+                   if group.get("weight_decay") for p in group["params"]}
+        whole, entries = self._plan.plan["optimizer"], self._plan.entries
+        return [t["name"] for t, p in self._pairs if id(p) in decayed
+                and any(entries[part["entry"]].get("optimizer", whole) == "sgd" for part in t["parts"])]
+
     @property
     def unchecked(self) -> List[str]:
         """A line for each thing that was not observed up to now, or could not be found out."""
         lines = [f"{block}.query, key, value: {why}" for block, why in self._layouts.items() if why]
-        if self._first:
+        first = self._first or (None if self._step else self._trained)
+        if first:
             lines += [f"{block}.query, key, value: {self._expected[block + '.attention.output']} was not called"
                       for block, why in self._layouts.items() if why is None]
             missing: Dict[str, List[str]] = {}
             for name, module in self._expected.items():
-                if ("value", name) not in self._first.records:
+                if ("value", name) not in first.records:
                     missing.setdefault(module, []).append(name)
-            late = [name for name in self._given if ("value", name) not in self._first.records]
+            late = [name for name in self._given if ("value", name) not in first.records]
             if late:
                 lines.append(f"{_few(late)}: not recorded, as activation() was not called within the forward pass of step 0")
             lines += [f"{', '.join(names)}: not recorded, as {module} was not called with a tensor (torch.nn."
@@ -390,13 +408,14 @@ class Recorder:
         self._layouts[block] = why
 
     def _begin(self, _: Any, arguments: Any, options: Any = None) -> None:
-        if self._recorded:
+        if self._recorded or self._trained:
             return
         batch = [value.detach().clone() for value in _tensors([arguments, options or {}])]
         first = self._first.batch if self._first else batch
         # The last pass may be without labels; NaN is itself.
         same = all(a.shape == b.shape and bool(((a == b) | (a != a) & (b != b)).all()) for a, b in zip(batch, first))
-        self._now = _Pass(self._step, batch, same)
+        self._passes += 1
+        self._now = _Pass(self._passes, self._step, batch, same)
 
     def _seen(self, name: str, value: Any) -> None:
         """An activation: a tensor, or a tuple that begins with it, as Megatron-LM's layers return."""
@@ -429,18 +448,24 @@ class Recorder:
         done, self._now = self._now, None
         done.grad = logits.requires_grad
         if done.grad:
-            logits.register_hook(lambda gradient: self._record_pass(done, gradient))
+            logits.register_hook(lambda gradient: self._differentiated(done, gradient))
         if done.grad or self._last is None or not self._last.grad:
             self._last = done
 
-    def _record_pass(self, done: Optional[_Pass], gradient: Optional[torch.Tensor] = None) -> None:
+    def _differentiated(self, done: _Pass, gradient: torch.Tensor) -> None:
+        """One backward pass of the losses of several forward passes comes to the last of them first."""
+        if done.step == self._step and (self._trained is None or done.number < self._trained.number):
+            self._trained, done.gradient = done, _sums(gradient)
+
+    def _record_pass(self) -> None:
         """Records a forward pass, unless there is one of this step."""
+        done = self._trained or self._last
         if self._recorded or done is None or done.step != self._step:
             return
         self._recorded, self._last = True, None
         self._records.update({(done.step, *key): sums for key, sums in done.records.items()})
-        if gradient is not None:
-            self._records[done.step, "gradient", "logits"] = _sums(gradient)
+        if done.gradient:
+            self._records[done.step, "gradient", "logits"] = done.gradient
         if self._first:
             lost = [name for signal, name in self._first.records if (signal, name) not in done.records
                     or done.same_batch and ("change", name) not in done.records]
@@ -468,7 +493,7 @@ class Recorder:
 
     def _record_gradients(self, optimizer: torch.optim.Optimizer, scale: Optional[torch.Tensor]) -> None:
         """Those of the optimizer's parameters, as its step has them: GradScaler divides those of each in turn."""
-        self._record_pass(self._last)
+        self._record_pass()
         groups = getattr(optimizer, "param_groups", None)
         own = None if groups is None else {id(p) for group in groups for p in group["params"]}
         for tensor, parameter in self._pairs:
@@ -523,7 +548,7 @@ class Recorder:
                 continue
             for part in tensor["parts"]:
                 self._records[self._step + 1, "update", part["entry"]] = _sums(gather(added, tensor, part))
-        self._step, self._recorded, self._last, self._now = self._step + 1, False, None, None
+        self._step, self._recorded, self._last, self._trained, self._now = self._step + 1, False, None, None, None
         return result
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -534,7 +559,7 @@ class Recorder:
         Raises: OSError where not everything can be written, and ValueError for another kind of file; then the file has
         no part of the run, and save() can be called again.
         """
-        self._record_pass(self._last)
+        self._record_pass()
         self._record_initial()
         self._active = False
         for hook in self._hooks:

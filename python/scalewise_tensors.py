@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The tensors of a PyTorch model that a plan names, and the part of each that belongs to an entry of the plan."""
 
+import copy
 import fnmatch
+import itertools
 import math
 import os
 import re
 import warnings
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
@@ -101,7 +103,11 @@ def match(model: Model, plan: Plan, in_one_piece: bool = True) -> List[Tuple[Dic
         if first != name:
             problems.append(f"{name}: the same parameter as {first}")
         pairs.append((tensor, parameter))
-    for alias, of in plan.aliases.items():
+    aliases, listed = dict(plan.aliases), plan.plan["shape"].get("blocks") == "listed"
+    if listed:  # whose description says what is tied, and leaves out what is fixed
+        aliases.update({name: owner[_memory(value)][0] for name, value in found.items()
+                        if _memory(value) in owner and value.requires_grad})
+    for alias, of in aliases.items():
         parameter = found.pop(alias, None)
         if parameter is None:
             continue
@@ -110,7 +116,7 @@ def match(model: Model, plan: Plan, in_one_piece: bool = True) -> List[Tuple[Dic
         parameters = all(isinstance(one, torch.nn.Parameter) for one in (parameter, tied))
         if first != of or parameters and parameter is not tied:
             problems.append(f"{alias}: not the same parameter as {of}, though the plan ties them")
-    if plan.plan["shape"].get("blocks") == "listed":  # whose description says what is tied, and leaves out what is fixed
+    if listed:
         found = {name: value for name, value in found.items() if _memory(value) not in owner
                  and (value.requires_grad or not isinstance(value, torch.nn.Parameter))}
     unplanned = [name for name in found if plan.leaves_out(name)]
@@ -125,8 +131,9 @@ def match(model: Model, plan: Plan, in_one_piece: bool = True) -> List[Tuple[Dic
 
 def _situations(named: Dict[str, torch.Tensor], plan: Plan, nothing: bool) -> List[str]:
     """Lines that say why the names may not fit."""
+    others = [name for name in named if bare_name(name) not in {t["name"] for t in plan.tensors}]
     lines = [f"{name}: {words}" for pattern, words in SITUATIONS.items()
-             for name in [next((name for name in named if re.search(pattern, name)), None)] if name]
+             for name in [next((name for name in others if re.search(pattern, name)), None)] if name]
     matrices = tuple(t["name"] for t in plan.tensors if len(t["shape"] or ()) > 1)
     cut = next((name for name, p in named.items() if "_fsdp_wrapped_module" in name and p.dim() == 1
                 and bare_name(name).endswith(matrices)), None)
@@ -210,34 +217,58 @@ def planned(plan: Plan, keep: Sequence[str], pairs: List[Tuple[Dict[str, Any], t
             and not any(fnmatch.fnmatchcase(t["name"], pattern) for pattern in keep)]
 
 
-def _adds_one(module: torch.nn.Module) -> bool:
-    """Whether a norm multiplies by 1 + weight, as Gemma's do: with weights of 0, its output depends on its input.
-
-    A copy is asked, on the CPU. What cannot be asked, such as a kernel for another device, multiplies by the weight.
-    """
-    on = {"device": "cpu", "dtype": torch.float32}
+def _depends(module: torch.nn.Module, gains: Set[int], gain: float, dtype: torch.dtype, arguments: int) -> bool:
+    """Whether a norm's output depends on its input, with a gain of this value. A copy is asked, on the CPU."""
+    on: Dict[str, Any] = {"device": "cpu", "dtype": dtype}
     copied = object.__new__(type(module))  # fully_shard gives modules a class that does not copy itself
     copied.__dict__.update(module.__dict__, _parameters={
-        name: p if p is None else torch.nn.Parameter(torch.zeros(p.shape, **on), requires_grad=False)
+        name: p if p is None else torch.nn.Parameter(torch.full(p.shape, gain if id(p) in gains else 0.0, **on), False)
         for name, p in module._parameters.items()}, _buffers={  # which batch norms count up
-            name: b if b is None else b.detach().to("cpu", copy=True) for name, b in module._buffers.items()})
-    size = next(p.shape[0] for p in module._parameters.values() if p is not None)
-    values = torch.linspace(1.0, 2.0, size, **on).reshape(1, 1, size)
-    try:
-        with torch.no_grad():
-            return not torch.equal(*(type(module).forward(copied, x) for x in (values, values.flip(-1))))
-    except Exception:  # whatever a module of somebody else's raises  # pylint: disable=broad-except
+            name: b if b is None else b.detach().to("cpu", copy=True) for name, b in module._buffers.items()},
+        _modules={name: m if m is None else copy.deepcopy(m).cpu() for name, m in module._modules.items()})
+    torch.nn.Module.train(copied, False)  # dropout would draw numbers
+    size = max(2, *(p.shape[0] for p in module._parameters.values() if id(p) in gains))
+    values, outputs = torch.linspace(-1.0, 2.0, size, **on).reshape(1, 1, size), []
+    for x in (values, values.flip(-1)):
+        output = type(module).forward(copied, *(x.clone() for _ in range(arguments)))
+        outputs.append(next(filter(torch.is_tensor, output)) if isinstance(output, (tuple, list)) else output)
+    return not torch.equal(*outputs)
+
+
+def _adds_one(module: torch.nn.Module, gains: Set[int]) -> Optional[bool]:
+    """Whether a norm multiplies by 1 + weight, as Gemma's do: with weights of 0 its output depends on its input, and
+    with weights of -1 it does not. A norm that multiplies by the weight is the other way round. None for others, such
+    as one that multiplies by exp(weight), and for what cannot be asked, such as a kernel for another device.
+    """
+    forward = getattr(type(module), "forward", None)
+    of_torch = str(getattr(forward, "__module__", "")).startswith("torch.nn.modules.")
+    if of_torch and forward is not torch.nn.Module.forward:
         return False
+    for dtype, arguments in itertools.product((torch.float32, torch.bfloat16), (1, 2)):  # the second may be a residual
+        try:
+            with torch.no_grad():
+                found = tuple(_depends(module, gains, gain, dtype, arguments) for gain in (0.0, -1.0))
+        except Exception:  # whatever a module of somebody else's raises  # pylint: disable=broad-except
+            continue
+        return {(True, False): True, (False, True): False}.get(found)
+    return None
 
 
 def stored_from_zero(model: Model, plan: Plan, pairs: List[Tuple[Dict[str, Any], torch.Tensor]]) -> Set[int]:
-    """The gains of norms that multiply by 1 + weight."""
+    """The gains of norms that multiply by 1 + weight. Refuses gains of 0 of which this cannot be found out."""
     if not isinstance(model, torch.nn.Module):
         return set()
-    gains = {id(p) for t, p in pairs if p.dim() == 1 and plan.entries[t["parts"][0]["entry"]]["init_mean"]["value"] != 0}
-    found: Set[int] = set()
+    gains = {id(p): (t["name"], p) for t, p in pairs
+             if p.dim() == 1 and plan.entries[t["parts"][0]["entry"]]["init_mean"]["value"] != 0}
+    adds: Dict[int, bool] = {}
     for module in model.modules():
-        own = [p for p in module._parameters.values() if p is not None]
-        if not module._modules and gains & set(map(id, own)) and all(p.dim() == 1 for p in own) and _adds_one(module):
-            found |= gains & set(map(id, own))
-    return found
+        own = {id(p): p for p in module._parameters.values() if p is not None}
+        of_it = gains.keys() & own.keys()
+        inner = (p for child in module.children() for p in child.parameters())
+        if of_it and all(p.dim() == 1 for p in own.values()) and next(inner, None) is None:
+            found = _adds_one(module, of_it)
+            adds.update({} if found is None else dict.fromkeys(of_it, found))
+    fail(f"{name}: all 0, and its module does not show whether it multiplies by weight or by 1 + weight (hint: "
+         f"keep=[{name!r}] leaves it as you set it; if it multiplies by weight, fill it with 1 first)"
+         for key, (name, p) in gains.items() if key not in adds and not bool(whole_tensor(p.detach()).any()))
+    return {key for key, found in adds.items() if found}

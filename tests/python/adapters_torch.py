@@ -181,6 +181,8 @@ class Names(unittest.TestCase):
                  "the model has adapters (LoRA)"),
                 ([f"{query}.qweight", f"{query}.qzeros", f"{query}.scales"], "the model is quantized"),
                 ([f"{query}.weight", f"{query}.weight_scale_inv"], "the model is quantized"),
+                ([f"{query}.parametrizations.weight.original0", f"{query}.parametrizations.weight.original1"],
+                 "the layer has a parametrization: a plan is for weights that are trained themselves"),
                 (["_fsdp_wrapped_module._flat_param"], "FSDP has made one flat parameter of many"),
                 (["_fsdp_wrapped_module.flat_param"], "FSDP has made one flat parameter of many")):
             given = {**{name: value for name, value in state.items() if query not in name},
@@ -447,10 +449,37 @@ class Steps(unittest.TestCase):
         optimizer.zero_grad()
         for part in (BATCH[:2], BATCH[2:]):
             (loss_of(model, part) / 2).backward()
+        model.transformer.h[0].register_forward_hook(lambda *_: self.assertIsNone(recorder._now))  # nothing more is seen
+        model(BATCH[:, :-1])
         optimizer.step()
         records, plain = records_of(recorder), plain_records()
         self.assertEqual(records[0, "value", "logits"][2], 2 * CONTEXT * VOCAB)
         self.assertAlmostEqual(records[0, "gradient", "layer.1.mlp_up"][0], plain[0, "gradient", "layer.1.mlp_up"][0], 5)
+
+    def test_of_several_passes_that_are_trained_the_first_counts(self):
+        other = (BATCH + 1).remainder(VOCAB)
+
+        def one_by_one(losses):  # the last is the first to be differentiated
+            for loss in losses[::-1]:
+                loss.backward()
+
+        for differentiate in (lambda losses: sum(losses).backward(), one_by_one):
+            model = model_of()
+            optimizer = adamw(model)
+            recorder = scalewise.Recorder(model, PLAIN, optimizer)
+            for _ in range(3):
+                model(other[:, :-1])  # with gradients, but nobody asks for them
+                optimizer.zero_grad()
+                differentiate([loss_of(model), loss_of(model, other[:2])])
+                self.assertEqual(recorder.unchecked, [])
+                optimizer.step()
+            model(BATCH[:, :-1])
+            records, plain = records_of(recorder), plain_records()
+            self.assertEqual(recorder.unchecked, [])
+            self.assertEqual(records.keys(), plain.keys())
+            for key in plain:
+                if key[:2] == (0, "value") or key == (0, "gradient", "logits"):
+                    self.assertEqual(records[key], plain[key], key)
 
     def test_weights_of_16_bits_have_no_updates(self):
         for which in (("transformer.h.0.mlp.c_fc.weight",), None):  # or all
@@ -725,7 +754,10 @@ class NotCalled(unittest.TestCase):
             scalewise.apply(model, plan, seed=1)
             optimizer = adamw(model, plan)
             recorder = scalewise.Recorder(model, plan, optimizer)
+            loss_of(model).backward()
+            before = [line for line in recorder.unchecked if "out_proj" in line]
             train(model, optimizer)
+            self.assertEqual(recorder.unchecked, before)
             out = [f"blocks.layers.{i}.self_attn.out_proj" for i in range(DEPTH)]
             self.assertEqual(recorder.unchecked, [
                 *(f"layer.{i}.query, key, value: {out[i]} was not called" for i in range(DEPTH)),

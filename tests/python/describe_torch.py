@@ -192,7 +192,9 @@ class Described(unittest.TestCase):
     def test_computed_weights_are_refused(self):
         for change, message in ((nn.utils.weight_norm, "0.weight_g: the layer has weight_norm"),
                                 (nn.utils.spectral_norm, "0.weight_orig: the layer has spectral_norm or is pruned"),
-                                (lambda layer: prune.l1_unstructured(layer, "weight", 3), "0.weight_orig: the layer has")):
+                                (lambda layer: prune.l1_unstructured(layer, "weight", 3), "0.weight_orig: the layer has"),
+                                (nn.utils.parametrizations.orthogonal,
+                                 "0.parametrizations.weight.original: the layer has a parametrization: a plan is for")):
             with self.assertRaisesRegex(ValueError, message):
                 scalewise.describe(nn.Sequential(change(nn.Linear(4, 8)), nn.Linear(8, 2)))
 

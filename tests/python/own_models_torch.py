@@ -9,6 +9,7 @@
 import os
 import sys
 import unittest
+import warnings
 
 import torch_support
 from torch_support import message_of, records_of, scalewise, torch
@@ -66,6 +67,24 @@ class Start(unittest.TestCase):
         for kind in (nn.Conv2d, nn.ConvTranspose2d):
             _, plan = planned(depthwise(kind))
             self.assertEqual(plan.entries["1.weight"]["fan_in"], 16, kind)
+
+
+class Tied(unittest.TestCase):
+    def test_two_parameters_of_one_memory_are_not_tied(self):
+        def make(width):
+            model = nn.Sequential(nn.Embedding(50, width), nn.Linear(width, width), nn.Linear(width, 50, bias=False))
+            model[2].weight = model[0].weight
+            return model
+
+        model, plan = planned(make)
+        scalewise.param_groups(model, plan, lr=0.01)
+        scalewise.apply(model.state_dict(), plan, base_std=0.1)
+        model[2].weight = nn.Parameter(model[0].weight.detach())
+        for call in (scalewise.apply, scalewise.param_groups):
+            self.assertEqual(message_of(call, model, plan, 0.1),
+                             "2.weight: not the same parameter as 0.weight, though the plan ties them")
+        model[2].weight.requires_grad_(False)  # no gradient is lost
+        scalewise.param_groups(model, plan, lr=0.01)
 
 
 class Rates(unittest.TestCase):
@@ -138,6 +157,22 @@ class Recorded(unittest.TestCase):
             step(model, optimizer, torch.tensor([[0, 3], [3, 7]]))
             found.append(records_of(recorder)[0, "gradient", "0.weight"])
         self.assertEqual(*found)
+
+    def test_a_decay_that_is_part_of_updates_is_said(self):
+        words = ("4.bias: weight decay is part of their updates, which the check does not expect under sgd: "
+                 "record with weight_decay=0")
+        for optimizer, decay, expected in (("sgd", 0.1, [words]), ("sgd", 0.0, []), ("adamw", 0.1, [])):
+            model, plan = planned(mlp, "--optimizer", optimizer)
+            groups = scalewise.param_groups(model, plan, lr=0.01)
+            for group in groups:
+                group["weight_decay"] = decay * any(one is model[4].bias for one in group["params"])
+            kind = torch.optim.SGD(groups, lr=0.1) if optimizer == "sgd" else torch.optim.AdamW(groups)
+            with self.subTest(optimizer, decay=decay), warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                recorder = scalewise.Recorder(model, plan, kind)
+                self.assertEqual([str(one.message) for one in said], expected)
+                step(model, kind, X)
+                self.assertEqual(recorder.unchecked, expected)
 
     def test_a_scale_that_the_optimizer_takes_out(self):
         plain, plan = planned(mlp)
@@ -233,12 +268,16 @@ class Recorded(unittest.TestCase):
             return model
 
         model = make(64)
+        self.assertIn("1.parametrizations.weight.original: the layer has a parametrization",
+                      message_of(scalewise.describe, model))
         plan = scalewise.make_plan("maximal-update", model, make(16), kinds={"*.original": "linear:oi"})
         scalewise.apply(model, plan, base_std=0.1)
         optimizer = adamw(model, plan)
         recorder = scalewise.Recorder(model, plan, optimizer)
         step(model, optimizer, X)
         self.assertEqual(records_of(recorder)[0, "value", "1.parametrizations.weight.original"][2], 8 * 64)
+        self.assertEqual(message_of(scalewise.apply, model[:2], plan, 0.1),  # not that it has a parametrization
+                         "2.weight: missing in the model\n2.bias: missing in the model")
 
     def test_a_refused_optimizer_leaves_the_model_as_it_was(self):
         model, plan = planned(mlp)

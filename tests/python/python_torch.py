@@ -18,7 +18,6 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
-import warnings
 
 import torch_support
 from torch_support import SOURCE, message_of, scalewise, torch
@@ -75,6 +74,115 @@ def train(model, optimizer, batch, steps=4):
     return losses
 
 
+class Norm(nn.Module):
+    """transformers 5 (d903f32): modeling_gemma.py, GemmaRMSNorm; modeling_nemotron.py, NemotronLayerNorm1P;
+    modeling_llama.py, LlamaRMSNorm."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def normalized(self, x):
+        return x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Gemma(Norm):
+    def forward(self, x):
+        return (self.normalized(x) * (1.0 + self.weight.float())).type_as(x)
+
+
+class Llama(Norm):
+    def forward(self, x):
+        return self.weight * self.normalized(x).to(x.dtype)
+
+
+class Nemotron(nn.LayerNorm):
+    def forward(self, x):
+        return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
+
+
+class Sharded(Gemma):
+    """PyTorch 2.11, torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule.__new__: a copy is made anew."""
+
+    def __new__(cls, *arguments):
+        made = object.__new__(Gemma)
+        made.__init__(*arguments)
+        return made
+
+
+class OnADevice(Norm):
+    def forward(self, x):
+        raise RuntimeError("a kernel for another device")
+
+
+class WithStream(Gemma):
+    def forward(self, x, residual=None):
+        return super().forward(x if residual is None else x + residual), x
+
+
+class OfBoth(Gemma):
+    def forward(self, x, residual):
+        return super().forward(x.add_(residual))
+
+
+class OfHalves(Gemma):
+    def forward(self, x):
+        assert x.dtype == torch.bfloat16
+        return super().forward(x)
+
+
+class Counting(nn.Module):
+    def forward(self, x):
+        if hasattr(self, "calls"):
+            self.calls += 1
+        return F.dropout(x, 0.5, self.training)
+
+
+class Watched(Gemma):
+    def __init__(self, size):
+        super().__init__(size)
+        self.inner = Counting()
+
+    def forward(self, x):
+        return self.inner(super().forward(x))
+
+
+class ToStream(Norm):
+    def forward(self, x):
+        return x + self.weight * self.normalized(x)
+
+
+class Exponential(Norm):
+    def forward(self, x):
+        return torch.exp(self.weight) * self.normalized(x)
+
+
+NORMED = torch_support.plan_of(
+    "--rule", "complete-p", "--preset", "llama-2-7b", "--names", "hf-llama", "--fold", "--base-preset", "llama-2-7b",
+    *torch_support.settings(d_model=32, heads=2, kv_heads=2, depth=2, vocab=50, d_ff=64, tied_head="true"),
+    *torch_support.settings("base.", d_model=16, heads=1, kv_heads=1, depth=2, vocab=50, d_ff=32, tied_head="true"))
+
+
+def normed_model(kind, gain=7.0):
+    """A model with NORMED's names, and norms of a kind."""
+    model = nn.Module()
+    for tensor in NORMED.tensors:
+        at, *path = [model, *tensor["name"].split(".")[:-1]]
+        for name in path:
+            if not hasattr(at, name):
+                setattr(at, name, nn.Module())
+            parent, at = at, getattr(at, name)
+        shape = tensor["shape"]
+        module = kind(shape[0]) if len(shape) == 1 else nn.Linear(*shape[::-1], bias=False)
+        module.bias = None
+        if len(shape) == 1:
+            nn.init.constant_(module.weight, gain)
+            if kind is Sharded:
+                module.__class__ = Sharded
+        setattr(parent, path[-1], module)
+    return model
+
+
 class Constants(unittest.TestCase):
     def test_a_tuned_base_is_carried_to_a_wider_model(self):
         tuned = "rate=0.003,embedding.rate=2.31,logits=1.79,hidden.std=1.275"
@@ -119,72 +227,48 @@ class Start(unittest.TestCase):
                     self.assertLess(abs(values.pow(2).mean().item() / variance - 1), 5 * math.sqrt(2 / n))
 
     def test_norms_that_multiply_by_one_more_are_stored_one_lower(self):
-        """transformers 5 (d903f32): modeling_gemma.py, GemmaRMSNorm; modeling_nemotron.py, NemotronLayerNorm1P;
-        modeling_llama.py, LlamaRMSNorm."""
-        class Norm(nn.Module):
-            def __init__(self, size):
-                super().__init__()
-                self.weight = nn.Parameter(torch.full((size,), 7.0))
-
-            def normalized(self, x):
-                return x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)
-
-        class Gemma(Norm):
-            def forward(self, x):
-                return (self.normalized(x) * (1.0 + self.weight.float())).type_as(x)
-
-        class Llama(Norm):
-            def forward(self, x):
-                return self.weight * self.normalized(x).to(x.dtype)
-
-        class Nemotron(nn.LayerNorm):
-            def forward(self, x):
-                return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
-
-        class Sharded(Gemma):
-            """PyTorch 2.11, torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule.__new__: a copy is made anew."""
-            def __new__(cls, *arguments):
-                made = object.__new__(Gemma)
-                made.__init__(*arguments)
-                return made
-
-        class OnADevice(Norm):
-            def forward(self, x):
-                raise RuntimeError("a kernel for another device")
-
-        plan = torch_support.plan_of(
-            "--rule", "complete-p", "--preset", "llama-2-7b", "--names", "hf-llama", "--fold", "--base-preset", "llama-2-7b",
-            *torch_support.settings(d_model=32, heads=2, kv_heads=2, depth=2, vocab=50, d_ff=64, tied_head="true"),
-            *torch_support.settings("base.", d_model=16, heads=1, kv_heads=1, depth=2, vocab=50, d_ff=32, tied_head="true"))
-        for kind, less in ((Gemma, 1), (Llama, 0), (Nemotron, 1), (nn.LayerNorm, 0), (OnADevice, 0), (Sharded, 1)):
-            model = nn.Module()
-            for tensor in plan.tensors:
-                at, *path = [model, *tensor["name"].split(".")[:-1]]
-                for name in path:
-                    if not hasattr(at, name):
-                        setattr(at, name, nn.Module())
-                    parent, at = at, getattr(at, name)
-                shape = tensor["shape"]
-                module = kind(shape[0]) if len(shape) == 1 else nn.Linear(*shape[::-1], bias=False)
-                module.bias = None
-                if kind is Sharded and len(shape) == 1:
-                    module.__class__ = Sharded
-                setattr(parent, path[-1], module)
-            scalewise.apply(model, plan, base_std=0.02)
+        one_more = (Gemma, Nemotron, Sharded, WithStream, OfBoth, OfHalves, Watched)
+        for kind in (*one_more, Llama, nn.LayerNorm, OnADevice, ToStream, Exponential):
+            less = kind in one_more
+            model = normed_model(kind)
+            if kind is Watched:
+                model.model.norm.inner.register_buffer("calls", torch.zeros(()))
+            random = torch.get_rng_state()
+            scalewise.apply(model, NORMED, base_std=0.02)
             with self.subTest(kind=kind.__name__):
+                self.assertTrue(torch.equal(torch.get_rng_state(), random))
                 # The logits of a tied head are times 1/m_N = 1/2, which --fold puts into the final norm.
                 self.assertEqual(set(model.model.norm.weight.tolist()), {0.5 - less})
                 for layer in model.model.layers.children():
                     self.assertEqual(set(layer.input_layernorm.weight.tolist()), {1.0 - less})
                 # A record has the gain, whatever is stored.
-                recorder = scalewise.Recorder(model, plan, torch.optim.SGD(model.parameters(), 0.1))
-                with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    recorder.save(f"{folder}/records.jsonl")
-                    records = json.loads(pathlib.Path(folder, "records.jsonl").read_text())["records"]
-                means = {one["name"]: one["sum_abs"] / one["count"] for one in records if one["signal"] == "parameter"}
+                recorder = scalewise.Recorder(model, NORMED, torch.optim.SGD(model.parameters(), 0.1))
+                records = torch_support.records_of(recorder)
+                means = {name: sums[0] / sums[2] for (_, signal, name), sums in records.items() if signal == "parameter"}
                 self.assertEqual(means["final_norm_gain"], 0.5)
                 self.assertEqual(means["layer.0.attention_norm_gain"], 1)
+                if kind is Watched:
+                    self.assertEqual(model.model.norm.inner.calls, 0)
+
+    def test_zeros_whose_norm_cannot_be_asked_are_refused(self):
+        gains = [t["name"] for t in NORMED.tensors if len(t["shape"]) == 1]
+        for kind in (OnADevice, Exponential, ToStream):
+            model = normed_model(kind, 0.0)
+            before = {name: value.clone() for name, value in model.state_dict().items()}
+            descent = torch.optim.SGD(model.parameters(), 0.1)
+            for call, last in ((scalewise.apply, 0.02), (scalewise.Recorder, descent)):
+                lines = message_of(call, model, NORMED, last).splitlines()
+                self.assertEqual(lines[-1], "model.norm.weight: all 0, and its module does not show whether it multiplies "
+                                 "by weight or by 1 + weight (hint: keep=['model.norm.weight'] leaves it as you set it; "
+                                 "if it multiplies by weight, fill it with 1 first)")
+                self.assertTrue(all(torch.equal(value, before[name]) for name, value in model.state_dict().items()))
+            scalewise.apply(model, NORMED, base_std=0.02, keep=gains)
+            self.assertEqual(set(model.model.norm.weight.tolist()), {0.0})
+            scalewise.Recorder(model, NORMED, descent, keep=gains)
+        for kind in (Llama, nn.BatchNorm2d):  # which are known to multiply by them
+            model = normed_model(kind, 0.0)
+            scalewise.apply(model, NORMED, base_std=0.02)
+            self.assertEqual(set(model.model.norm.weight.tolist()), {0.5})
 
     def test_the_same_plan_starts_the_same_model_in_every_layout(self):
         outputs, batch = [], tokens(1)[:, :-1]
@@ -458,6 +542,21 @@ class Optimizers(unittest.TestCase):
         none = scalewise.param_groups(self.model, self.plan, lr=0.01)
         scalewise.check_optimizer(torch.optim.Adam(none), self.model, self.plan, lr=0.01)
         self.check(torch.optim.Adam([{**group, "decoupled_weight_decay": True} for group in self.groups]))
+
+    def test_several_optimizers_of_one_kind(self):
+        both = [torch.optim.AdamW(self.groups[::2]), torch.optim.AdamW(self.groups[1::2])]
+        message = message_of(self.check, dict(zip("ab", both)))
+        self.assertEqual(message, "optimizer['a', 'b']: expected the plan's optimizers as keys, which are adamw (hint: a "
+                         "list may have several of one kind)")
+        self.check(both)
+        self.check({"adamw": torch.optim.AdamW(self.groups)})
+        wrong = [both[0], torch.optim.SGD(self.groups[1::2], lr=1.0)]
+        self.assertRegex(message_of(self.check, wrong), r"\Aoptimizer\[1\] = SGD: expected AdamW \(hint: .*\)\Z")
+        both[1].param_groups[0]["lr"] *= 2
+        self.assertRegex(message_of(self.check, both), ": lr = .*: expected ")
+        self.assertRegex(message_of(self.check, both[:1]), ": in 0 places of the optimizer: expected one")
+        self.assertRegex(message_of(self.check, []), ": in 0 places of the optimizer: expected one")
+        self.assertEqual(message_of(self.check, [1]), "optimizer = 1: expected an optimizer, a list of them, or a dict by name")
 
     def without(self, key):
         return [{name: value for name, value in group.items() if name != key} for group in self.groups]

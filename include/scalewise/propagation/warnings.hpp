@@ -82,8 +82,9 @@ inline void warn_of_gradients(const Profile& p, double limit, std::vector<Warnin
                             std::to_string(least)});
 }
 
-inline void warn_of_scores(double largest, double length, const WarningLimits& limits,
+inline void warn_of_scores(double largest, const Attention& attention, const WarningLimits& limits,
                            std::vector<Warning>& list) {
+  const double length = attention.length;
   if (largest > limits.scores) {
     list.push_back({true, "queries and keys are too large: scores of one query have the variance " +
                               three_digits(largest) +
@@ -98,6 +99,15 @@ inline void warn_of_scores(double largest, double length, const WarningLimits& l
                                ", and its formulas hold from " + three_digits(std::ceil(needed)) +
                                "; measure the model (deep_init --measure), or use longer "
                                "sequences or smaller queries and keys"});
+  } else if (length > 1 && attention.causal &&
+             unequal_under_mask(largest, length) > limits.probabilities) {
+    list.push_back(
+        {false,
+         "the profile is less certain: under the mask the first tokens attend to few, and scores "
+         "differ by a variance of " +
+             three_digits(largest) +
+             "; measure the model (deep_init --measure), or use longer sequences or "
+             "smaller queries and keys"});
   }
 }
 
@@ -132,8 +142,8 @@ inline std::vector<Warning> warnings(const Layers& layers, const Profile& p,
     if (const auto* a = std::get_if<Attention>(&block.inner)) attention = a;
   }
   if (attention == nullptr) return list;
-  detail::warn_of_scores(*std::max_element(p.scores.begin(), p.scores.end()), attention->length,
-                         limits, list);
+  detail::warn_of_scores(*std::max_element(p.scores.begin(), p.scores.end()), *attention, limits,
+                         list);
   detail::warn_of_features(*attention, limits.features, list);
   return list;
 }
