@@ -162,7 +162,7 @@ void check_errors(const std::string& what, const Errors& errors, double limit) {
 // The limits leave room for this: the theory is first order in 1/d, which adds up over the norms of
 // the gradient (13 % at d = 64, 4 % here), and in e^S/L, 0.03 of the encoder's keys for S = 1: what
 // values and keys hand to the memory is 6 % less. Of few keys, as under the decoder's mask, it is
-// more: probabilities spread 14 % less at 16 keys, which shows around the decoder's first block.
+// more, which shows around the decoder's first block.
 template <class P>
 void compare(NormPlacement placement, const P& policy = {}) {
   const Plan plan = make_plan(policy, {.model = two_stacks(placement)});

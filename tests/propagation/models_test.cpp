@@ -3,6 +3,7 @@
 //
 // Whole models from a plan: embeddings, the loss' gradient, final norms, two stacks.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <variant>
@@ -116,6 +117,94 @@ TEST_CASE("The loss' gradient against heads that are drawn") {
   const Plan images = plan_of<Xavier>(patches);
   const SignalMoments pooled = loss_gradient(images, conditions(), data, none);
   check(scaled(16 * 16, pooled), std::sqrt(images.at("head").init_variance.value), 4, 1, true);
+}
+
+TEST_CASE("The gradient of a tied head, against words that are drawn") {
+  // What is left is x = √0.255 the token's own embedding + the rest, of length √n, and tokens have the correlation 0.37.
+  constexpr std::size_t V = 256, n = 256, L = 64;
+  constexpr double share = 0.255, together = 0.37;
+  std::vector<double> up_to;  // of words, with the chances of Zipf's law
+  double all = 0, repeats = 0;
+  for (std::size_t v = 0; v < V; ++v) up_to.push_back(all += 1 / (static_cast<double>(v) + 2));
+  for (std::size_t v = 0; v < V; ++v)
+    repeats += std::pow((up_to[v] - (v == 0 ? 0 : up_to[v - 1])) / all, 2);
+  numeric::RandomStream stream(5, "tied");
+  const auto normals = [&](std::size_t count) {
+    std::vector<double> values(count);
+    for (double& x : values) x = stream.normal();
+    return values;
+  };
+  Average variance, covariance;
+  for (int draw = 0; draw < 10; ++draw) {
+    const std::vector<double> table = normals(V * n), shared = normals(n);
+    std::vector<std::size_t> words;
+    for (std::size_t t = 0; t <= L; ++t) {
+      const auto found = std::lower_bound(up_to.begin(), up_to.end(), stream.uniform() * all);
+      words.push_back(static_cast<std::size_t>(found - up_to.begin()));
+    }
+    std::vector<double> sum(n);
+    double squares = 0;
+    for (std::size_t t = 0; t < L; ++t) {
+      std::vector<double> x = normals(n), p(V), g(n);
+      double length = 0, total = 0, along = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        x[i] = std::sqrt(share) * table[words[t] * n + i] + std::sqrt(together) * shared[i] +
+               std::sqrt(1 - share - together) * x[i];
+        length += x[i] * x[i] / n;
+      }
+      for (double& feature : x) feature /= std::sqrt(length);
+      for (std::size_t v = 0; v < V; ++v) {
+        double logit = 0;  // of variance 1
+        for (std::size_t i = 0; i < n; ++i) logit += table[v * n + i] * x[i] / std::sqrt(1.0 * n);
+        total += p[v] = std::exp(logit);
+      }
+      for (std::size_t v = 0; v < V; ++v) {
+        const double error = p[v] / total - (v == words[t + 1] ? 1 : 0);
+        for (std::size_t i = 0; i < n; ++i) g[i] += error * table[v * n + i];
+      }
+      for (std::size_t i = 0; i < n; ++i) along += g[i] * x[i] / n;
+      for (std::size_t i = 0; i < n; ++i) {  // through the final norm
+        const double out = g[i] - along * x[i];
+        sum[i] += out;
+        squares += out * out;
+      }
+    }
+    double of_sum = 0;
+    for (const double feature : sum) of_sum += feature * feature;
+    variance.add(squares / (n * L));
+    covariance.add((of_sum - squares) / (n * L * (L - 1)));
+  }
+  Shape shape = small_shape();
+  shape.d_model = n;
+  shape.d_ff = 4 * n;
+  shape.vocab = V;
+  shape.tied_head = true;
+  const Plan plan = plan_of<Xavier>(shape);
+  Conditions c = conditions();
+  c.length = L;
+  const double power = propagation::detail::head_power(plan);
+  const SignalMoments left = correlated(1 / (power * n), share * repeats + together);
+  const SignalMoments g = loss_gradient(plan, c, {.repeats = repeats}, left, share);
+  INFO(variance.mean() << " " << covariance.mean());
+  CHECK_THAT(g.variance / power, WithinRel(variance.mean(), 0.04));  // 2.5 % of 40 draws
+  CHECK_THAT(g.covariance / power, WithinAbs(covariance.mean(), 0.01));
+  // Without the own word the variance would be a third less.
+  CHECK(loss_gradient(plan, c, {.repeats = repeats}, left).variance / power <
+        0.7 * variance.mean());
+}
+
+TEST_CASE("The part of the stream that is a token's own embedding falls with what blocks add") {
+  Shape shape = small_shape();
+  shape.tied_head = true;
+  const Plan plan = plan_of<Xavier>(shape);
+  const Conditions c = conditions();
+  const Data data{.repeats = 0.4};
+  const Profile profile = predict(plan, c, data);
+  double share = (1 - c.dropout) / (1 + 1.0 / 32);  // the table has √n, positions have not
+  for (const double relative : profile.relative) share /= 1 + relative;
+  CHECK_THAT(propagation::detail::own_share(plan, c, profile), WithinRel(share, 1e-12));
+  shape.tied_head = false;
+  CHECK(propagation::detail::own_share(plan_of<Xavier>(shape), c, profile) == 0);
 }
 
 TEST_CASE("The gradient of cross-entropy over many outputs is that of lognormal weights") {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -150,8 +151,8 @@ inline std::vector<TokenCovariance> streams(const std::vector<TokenBlock>& block
 /// what a decoder needs, whose first tokens are read by many queries and read few keys.
 /// Equation: as propagate(), with (L, L) second moments
 /// Source:   derived, as attention_block.
-/// Shapes:   input (L, L); gradient(x) (L, L), given the stream x (L, L) after the last block; the
-///           profile has averages over tokens and pairs
+/// Shapes:   input (L, L); gradient(x) (L, L), given the stream x (L, L) after the last block, or gradient(x, profile),
+///           given the forward pass too; the profile has averages over tokens and pairs
 /// Accuracy: as the blocks'.
 /// Time and memory: O(L²) per block, twice forward; O(L² √blocks) numbers are kept.
 /// Throws:   InvalidInput for moments of different lengths, and what are no moments.
@@ -180,7 +181,12 @@ Profile propagate_tokens(const Layers& layers, const TokenCovariance& input, con
   }
   profile.forward.push_back(x.mean());
 
-  TokenCovariance g = gradient(x);
+  TokenCovariance g = [&] {
+    if constexpr (std::invocable<decltype(gradient), const TokenCovariance&, const Profile&>)
+      return gradient(x, profile);
+    else
+      return gradient(x);
+  }();
   if (g.tokens() != input.tokens()) {
     throw InvalidInput("gradient", std::to_string(g.tokens()) + " tokens",
                        "as many as the input has: " + std::to_string(input.tokens()));
