@@ -171,7 +171,9 @@ TEST_CASE("What a zero head holds back begins a step later") {
   CHECK(said(zero, Signal::change, "mlp.output", 3) == "later");
 }
 
-TEST_CASE("SGD's updates are judged by their gradients, the first exactly, and its later changes are not judged") {
+TEST_CASE(
+    "SGD's updates are judged by their gradients, the first exactly, and its later changes are not "
+    "judged") {
   const std::vector<Member> sgd_family = two_members("maximal-update", sgd);
   CHECK(said(sgd_family, Signal::update, "query", 1) == "exact per gradient");
   CHECK(said(sgd_family, Signal::update, "query", 3) == "later per gradient");
