@@ -359,6 +359,25 @@ TEST_CASE("a stem with a class token is that of drawn embeddings") {
   CHECK(read.ntk(1, 1) == stem.ntk(3, 3));
 }
 
+TEST_CASE("scores whose slopes sampling does not see are refused") {
+  const auto refusal = [](double size) {
+    Matrix<> x(3, 2);
+    x << 1, 0, 0.5, 0.5, 0, 1;
+    x *= size;
+    const SelfAttention layer = over_root_d(WeightFunction::softmax);
+    PairKernel pair;
+    input_kernel(x, x, pair);
+    pair.ntk.shape(3, 3) = pair.nngp.read();
+    return error_message([&] {
+      const auto own = layer.prepare(pair);
+      layer.estimate(pair, own, own);
+    });
+  };
+  CHECK(refusal(30) == "no error");  // sampled, with an error of 0.5 %
+  CHECK_THAT(refusal(100), ContainsSubstring("standard deviation of scores = 3676.9") &&
+                               ContainsSubstring(": expected at most 1000 (hint: normalize"));
+}
+
 TEST_CASE("constants of a plan") {
   Shape shape{.d_model = 96, .depth = 2, .heads = 4, .d_ff = 288, .context = 10, .vocab = 50};
   MetaPrincipled policy;

@@ -202,23 +202,25 @@ struct Plan {
   std::vector<Entry> entries = {};
   std::vector<plan::SymbolValue> symbols = {};
 
-  /// The entry of a tensor.
+  /// The entry of a tensor: that of the plan, or a copy where the plan is a temporary.
   /// Throws:   InvalidInput for a name that is not in the plan.
-  const Entry& at(std::string_view name) const {
+  const Entry& at(std::string_view name) const& {
     for (const Entry& entry : entries) {
       if (entry.name == name) return entry;
     }
     throw InvalidInput("tensor", std::string(name), "the name of an entry of the plan");
   }
+  Entry at(std::string_view name) && { return std::as_const(*this).at(name); }
 
   /// The entries of a group, in order.
-  std::vector<const Entry*> of(Group group) const {
+  std::vector<const Entry*> of(Group group) const& {
     std::vector<const Entry*> found;
     for (const Entry& entry : entries) {
       if (entry.group == group) found.push_back(&entry);
     }
     return found;
   }
+  std::vector<const Entry*> of(Group group) && = delete;  // they would point into a temporary
 
   /// The number of parameters of the whole model.
   /// Throws:   InvalidInput when there are 2^63 parameters or more, and as Entry::size().
