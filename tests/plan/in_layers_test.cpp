@@ -173,6 +173,9 @@ TEST_CASE("A bias outside of the layers has the inputs of its matrix", "[describ
       CHECK_THAT(entry(plan, name + ".weight").init_variance.value,
                  WithinRel(1 / (3 * inputs), 1e-12));
     }
+    CHECK(entry(plan, "first.bias").group == Group::patch_bias);
+    CHECK(entry(plan, "wide.bias").group == Group::hidden_bias);
+    CHECK(entry(plan, "last.bias").group == Group::head_bias);
     CHECK(read_plan(to_json(plan).dump(), "plan") == plan);
   }
 }
