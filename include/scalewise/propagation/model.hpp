@@ -68,10 +68,10 @@ inline double own_share(const Plan& plan, const Conditions& c, const Profile& pr
 /// Equation: of 1/(1 + (V - 1) e^(v/2 - z)), z of mean √(n v share) and variance v (1 - share) + 2 v share
 /// Source:   derived: the squared length of an embedding has the relative variance 2/n.
 struct OwnWord {
-  OwnWord(double width, long words, double v, double share) {
+  OwnWord(double width, long words, double v, double share) : V(static_cast<double>(words)) {
     const double mean = std::sqrt(width * v * share);
     const double deviation = std::sqrt(v * (1 - share) + 2 * v * share);
-    const double others = std::log(static_cast<double>(words - 1)) + v / 2;
+    const double others = std::log(V - 1) + v / 2;
     double total = 0;
     for (int i = -40; i <= 40; ++i) {
       const double x = 0.1 * i, weight = std::exp(-x * x / 2);
@@ -84,7 +84,20 @@ struct OwnWord {
     square /= total;
   }
 
-  double probability = 0, square = 0;
+  /// The gradient of cross-entropy with the own word, given that of independent logits. Its embedding lies along x by
+  /// `share`, which the norm before the head takes out; x of two tokens has the correlation `together`, `repeats` is how
+  /// often they have one target, and `follows` how often the word of one is the target of the other.
+  SignalMoments added(SignalMoments g, double share, double together, double repeats,
+                      double follows) const {
+    const double kept = 1 - share, p = probability;
+    const double less = 2 * p - square;  // 1 - (1-p)², of the probabilities of other words
+    g.variance += square * kept - less * (g.variance - 1 + 2 / V) + 2 * p / V;
+    g.covariance += p * p * (repeats * kept * kept + share * together) - 2 * p * kept * follows -
+                    less * (g.covariance - repeats + 2 / V) + 2 * p / V;
+    return g;
+  }
+
+  double V, probability = 0, square = 0;
 };
 
 }  // namespace detail
@@ -137,6 +150,7 @@ inline TokenCovariance embedding(const Plan& plan, const Conditions& c,
 ///           p² ((1 - own_share)² repeats + own_share corr x) - 2 p (1 - own_share) P(one's word is the other's target)
 /// Source:   derived.
 /// Shapes:   left: of what the last stack leaves
+/// Accuracy: of a tied head within 3 % of the variance, and 0.01 of it between tokens, against words that are drawn.
 /// Throws:   InvalidInput for a class token, which would get all of the gradient, and for data out of their ranges.
 inline SignalMoments loss_gradient(const Plan& plan, const Conditions& c, const Data& data,
                                    const SignalMoments& left, double own_share = 0) {
@@ -148,17 +162,10 @@ inline SignalMoments loss_gradient(const Plan& plan, const Conditions& c, const 
   if (plan.shape.input != Input::patch) {
     SignalMoments g = cross_entropy_gradient(outputs, logits, data.repeats);
     if (own_share > 0 && outputs > 1) {
-      const auto V = static_cast<double>(outputs);
       const detail::OwnWord own(static_cast<double>(plan.shape.d_model), outputs, logits.variance,
                                 own_share);
-      const double kept = 1 - own_share, p = own.probability;
-      const double less = 2 * p - own.square;  // 1 - (1-p)²
-      g.variance += own.square * kept - less * (g.variance - 1 + 2 / V) + 2 * p / V;
-      const double follows =
-          data.repeats + (1 - data.repeats) / c.length;  // own word of one, target of the other
-      g.covariance += p * p * (data.repeats * kept * kept + own_share * left.correlation()) -
-                      2 * p * kept * follows - less * (g.covariance - data.repeats + 2 / V) +
-                      2 * p / V;
+      const double follows = data.repeats + (1 - data.repeats) / c.length;
+      g = own.added(g, own_share, left.correlation(), data.repeats, follows);
     }
     return scaled(power, g);
   }
